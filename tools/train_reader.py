@@ -82,7 +82,7 @@ LIVE_WEIGHT = (
 OTHER_WEIGHT = (
     0.3  # of a clause without a fact, in calls that were not marked for facts
 )
-KEPT_UNREAD = ("AN", "AO", "AP", "AQ", "AR")  # writers whose calls are only measured on
+KEPT_UNREAD = ("AN", "AO", "AP", "AQ", "AR", "AS", "AT")  # writers whose calls are only measured on
 HARPER_STEP = 8  # one call of HarperValleyBank in so many
 GROUPS = 4  # of writers; each is read by a model of clauses trained on the others
 MARKED_WEIGHT = 0.5  # of a request in a call that the model of clauses was trained on

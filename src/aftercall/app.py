@@ -28,7 +28,7 @@ from aftercall.journal.archive import Archive
 from aftercall.journal.handover import Presence
 from aftercall.journal.journal import DATABASE_TIMEOUT_S, Journal
 from aftercall.journal.recorder import ResumeStates
-from aftercall.journal.recording_files import RecordingStore
+from aftercall.journal.recording_files import RecordingStore, open_bucket
 from aftercall.journal.store import CallStore
 from aftercall.llm.long_calls import ReadingProcess
 from aftercall.llm.model.client import ModelClient
@@ -48,6 +48,7 @@ from aftercall.postcall.steps import StepContext
 from aftercall.postcall.store import StepStore
 from aftercall.privacy.erase import Eraser
 from aftercall.privacy.export import Exporter
+from aftercall.privacy.ledger_copies import LedgerCopies
 from aftercall.privacy.rebuild import Rebuilder
 from aftercall.privacy.retention import Retention
 from aftercall.reconcile import Reconciler
@@ -191,6 +192,7 @@ class App:
 
     @cached_property
     def eraser(self) -> Eraser:
+        copies = self.ledger_copies
         return Eraser(
             self.settings,
             self.database,
@@ -198,6 +200,7 @@ class App:
             self.audit,
             self.clock,
             has_remote=self.remem is not None,
+            remove_copies=copies.remove if copies else None,
         )
 
     @cached_property
@@ -219,7 +222,16 @@ class App:
 
     @cached_property
     def rebuilder(self) -> Rebuilder:
-        return Rebuilder(self.database, self.step_runner, self.work)
+        return Rebuilder(self.database, self.step_runner, self.work, self.ledger_copies)
+
+    @cached_property
+    def ledger_copies(self) -> LedgerCopies | None:
+        """None without object storage."""
+        bucket = open_bucket(self.settings.archive)
+        cipher = self.archive.place.cipher
+        if bucket is None:
+            return None
+        return LedgerCopies(bucket, cipher, self.database, self.clock)
 
     @cached_property
     def hosted_calls(self) -> HostedCalls:

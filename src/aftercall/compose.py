@@ -24,7 +24,7 @@ from aftercall.clock import Clock
 from aftercall.db.connect import Database
 from aftercall.db.statements import upsert
 from aftercall.db.tables import answers
-from aftercall.encryption import load_key
+from aftercall.encryption import Vault, load_key
 from aftercall.engine.deepgram_agent import DeepgramAgent
 from aftercall.engine.openai_realtime import OpenAIRealtime
 from aftercall.engine.receptionist import ModelReceptionist, Receptionist
@@ -55,7 +55,6 @@ from aftercall.llm.reader import LocalReader, Mask, Reader
 from aftercall.llm.rules.reader import RulesReader
 from aftercall.log import get_logger
 from aftercall.memory.search import FactRecall
-from aftercall.memory.vault import Vault
 from aftercall.model.calls import LiveCall
 from aftercall.phone.signature import StreamTokens
 from aftercall.settings import Settings

@@ -1,4 +1,4 @@
-"""The secret key, the API token, and encrypted files.
+"""The secret key, the API token, encrypted files, and secrets encrypted in the database.
 
 Key and token come from the settings, or are created at first start and kept in the home. An
 encrypted file has a header that shows what it is, and blocks behind it. Each file has its own key,
@@ -7,12 +7,14 @@ with whether it is the last one: a file that was cut, extended or put together f
 open.
 """
 
+import base64
 import hmac
 import secrets
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from functools import cached_property
+from hashlib import blake2b, sha256
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from pydantic import SecretStr
 
 from aftercall.disk import create_once
-from aftercall.errors import ConfigError, FileUnreadable
+from aftercall.errors import ConfigError, FileUnreadable, SecretUnreadable
 from aftercall.settings import Settings
 
 if TYPE_CHECKING:
@@ -260,3 +262,60 @@ def decrypt_blocks(file: BinaryIO, cipher: FileCipher) -> Iterator[bytes]:
         return
     while block := file.read(MAX_BLOCK_BYTES):
         yield block
+
+
+_SEALED = "sealed:1:"
+
+
+class Vault:
+    """Encrypts secrets before they are written, and hashes them so that they can be compared."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def seal(self, text: str) -> str:
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        sealed = nonce + self._cipher.encrypt(nonce, text.encode(), None)
+        return _SEALED + base64.urlsafe_b64encode(sealed).decode()
+
+    def open(self, sealed: str) -> str:
+        """Raises SecretUnreadable if it was sealed with another key."""
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - slow to load, seldom used
+
+        raw = base64.urlsafe_b64decode(sealed.removeprefix(_SEALED))
+        try:
+            return self._cipher.decrypt(
+                raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], None
+            ).decode()
+        except InvalidTag:
+            raise SecretUnreadable(
+                "a secret was sealed with another key: set AFTERCALL_SECRET_KEY, or restore "
+                f"the file {KEY_FILE} in the home"
+            ) from None
+
+    def hash(self, *parts: str) -> str:
+        """The same words give the same hash; without the key it cannot be guessed."""
+        return hmac.digest(self._hash_key, "\0".join(parts).encode(), "sha256").hex()[
+            :40
+        ]
+
+    @cached_property
+    def _hash_key(self) -> bytes:
+        return self._derive(b"match")
+
+    @cached_property
+    def _cipher(self) -> "AESGCM":
+        from cryptography.hazmat.primitives.ciphers import aead  # noqa: PLC0415 - slow to load
+
+        return aead.AESGCM(self._derive(b"seal"))
+
+    def _derive(self, use: bytes) -> bytes:
+        return hmac.new(self._key, b"aftercall " + use, sha256).digest()
+
+
+def is_sealed(text: str) -> bool:
+    return text.startswith(_SEALED)
+
+
+def open_vault(settings: Settings) -> Vault:
+    return Vault(load_key(settings))

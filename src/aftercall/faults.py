@@ -73,6 +73,8 @@ POINTS = (
     "upload.after_mark",
     "upload.after_segment",
     "upload.after_recording",
+    "upload.after_copy",
+    "upload.after_copies",
     "tests.after_start",
     "tester.after_reserve",
     "tester.after_turn",

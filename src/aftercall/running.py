@@ -87,6 +87,7 @@ POSTCALL_JOB, WORK_JOB = "post-call work", "follow-up work"
 RECORDINGS_JOB, RECOVERY_JOB = "recordings", "recovery"
 EVENTS_JOB = "events"
 UPLOAD_JOB = "object storage"
+COPIES_INTERVAL_S = 30.0
 PAGES_JOB = "pages of the workspace"
 LEASE_CHECK_INTERVAL_S = 1.0
 RECONCILE_CHECK_INTERVAL_S = 60.0
@@ -227,7 +228,7 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
         await durable.run_in_thread(app.corrections.write_pending)
 
     run = app.upkeep.run_repeatedly
-    return [
+    jobs = [
         run("heartbeat", HEARTBEAT_INTERVAL_S, send_heartbeat),
         run(RECOVERY_JOB, RECOVERY_INTERVAL_S, recover_calls),
         run("the hourly sweep", SWEEP_CHECK_INTERVAL_S, sweep),
@@ -239,6 +240,10 @@ def _periodic_jobs(app: App) -> list[Coroutine[None, None, None]]:
         run("handovers", LEASE_CHECK_INTERVAL_S, app.phone.follow_handovers),
         run("live calls", LEASE_CHECK_INTERVAL_S, app.phone.remote_calls.end_expired),
     ]
+    if app.ledger_copies:
+        copy = partial(durable.run_in_thread, app.ledger_copies.copy_changed)
+        jobs.append(run("copies of the ledger", COPIES_INTERVAL_S, copy))
+    return jobs
 
 
 def _triggered_jobs(

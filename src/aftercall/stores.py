@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aftercall.db.audit_log import AuditLog
     from aftercall.db.corrections import CorrectionStore
     from aftercall.db.event_log import EventLog
+    from aftercall.encryption import Vault
     from aftercall.journal.archive import Archive, ArchiveFolder
     from aftercall.journal.archive_bucket import ArchiveBucket
     from aftercall.journal.handover import Presence
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from aftercall.memory.fact_store import FactStore
     from aftercall.memory.pins.board import PinBoard
     from aftercall.memory.search import MemorySearch
-    from aftercall.memory.vault import Vault
     from aftercall.postcall.store import StepStore
     from aftercall.who.register import CallerRegister
     from aftercall.work.events import EventView
@@ -221,7 +221,7 @@ class Stores:
 
     @cached_property
     def vault(self) -> "Vault":
-        from aftercall.memory.vault import open_vault
+        from aftercall.encryption import open_vault
 
         return open_vault(self.settings)
 

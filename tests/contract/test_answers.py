@@ -5,8 +5,8 @@ from sqlalchemy import func, select
 from aftercall.app import App
 from aftercall.compose import AnswerStore
 from aftercall.db.tables import answers
+from aftercall.encryption import Vault, is_sealed
 from aftercall.llm.model.client import CachedAnswer, Usage
-from aftercall.memory.vault import Vault, is_sealed
 from fakes import make_call
 
 KEY = Vault(b"k" * 32)

@@ -15,11 +15,11 @@ from sqlalchemy import func, select
 
 from aftercall.app import App
 from aftercall.db.tables import fact_occurrences, facts
+from aftercall.encryption import Vault
 from aftercall.errors import NotFound, RefusedInput, SecretUnreadable, WorkspaceBusy
 from aftercall.journal.view import call_json
 from aftercall.memory.extraction import Extractor
 from aftercall.memory.fact_store import FactFilter, FactStore
-from aftercall.memory.vault import Vault
 from aftercall.memory.visibility import redact_call
 from aftercall.model.calls import BRIEFED_EVENT, Call, Event
 from aftercall.model.facts import Extraction, Fact, MemoryKey

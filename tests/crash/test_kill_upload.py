@@ -10,7 +10,8 @@ from aftercall.settings import Settings
 from aftercall.stores import open_stores
 from command_process import spawner
 from crash import upload_process
-from fakes import make_call
+from fakes import VirtualClock, make_call
+from followup_work import follow
 from s3_server import S3Server
 
 POINTS = [point for point in faults.POINTS if point.startswith("upload.")]
@@ -51,8 +52,10 @@ def test_every_file_arrives_once_wherever_the_process_dies(
     in_bucket = settings.model_copy(update={"archive": s3.make_bucket()})
     with open_stores(in_bucket, purpose="move") as stores:
         stores.move_archive()
-    app = build(in_bucket)
-    app.journal.ingest(make_call())
+    app = build(in_bucket, VirtualClock())
+    asking = make_call([("caller", "Please order paper.")])
+    app.journal.ingest(asking)
+    follow(app.work, asking.conversation)
     app.close()
     for point in POINTS:
         assert upload(in_bucket, point) == -9
@@ -64,5 +67,7 @@ def test_every_file_arrives_once_wherever_the_process_dies(
     assert (proof.files, proof.links, proof.faults, proof.waiting) == (5, 5, (), 0)
     assert sum(key.startswith("archive/") for key in keys) == 5
     assert f"recordings/{name}" in keys
+    (copy,) = [key for key in keys if key.startswith("ledger/")]
+    assert asking.conversation in copy
     assert not list((settings.home / "archive").glob("*.json"))
     assert not list((settings.home / "recordings").iterdir())

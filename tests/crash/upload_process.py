@@ -1,4 +1,4 @@
-"""A process that moves an archive into a bucket and may be killed in the middle of it."""
+"""A process that moves an archive and copies of the ledger into a bucket, and may be killed."""
 
 from aftercall import faults
 from aftercall.app import build
@@ -15,4 +15,6 @@ def run(settings: Settings, fault: str) -> None:
     place.upload_waiting(takes_all=True)
     place.move_folder(lambda done, total: None)
     move_recordings(RecordingFolder.from_settings(settings), app.recordings)
+    assert app.ledger_copies
+    app.ledger_copies.copy_changed()
     app.close()

@@ -133,6 +133,7 @@ def rebuild(context: typer.Context, json: bool = JSON_OPTION) -> None:
         made = app.rebuilder.rebuild(
             lambda done, total: progress.update(bar, completed=done, total=total)
         )
+        app.corrections.write_pending()
     if json:
         print_json(asdict(made))
     else:

@@ -244,7 +244,7 @@ passage_vectors = Table(
     Column("vector", LargeBinary, nullable=False),  # 32-bit floats of length one
 )
 
-# A secret's content and summary are encrypted, `identity` and `matching` hashed (memory/vault.py).
+# A secret's content and summary are encrypted, `identity` and `matching` hashed (encryption.py).
 facts = Table(
     "facts",
     metadata,

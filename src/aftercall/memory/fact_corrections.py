@@ -10,6 +10,7 @@ from datetime import datetime
 
 from aftercall.clock import format_instant, parse_instant
 from aftercall.db.corrections import DECISION, Correction
+from aftercall.encryption import Vault, is_sealed
 from aftercall.errors import RefusedInput, SecretUnreadable
 from aftercall.memory.claims import Claim, read_claim, read_secret_claim
 from aftercall.memory.dedupe import compare
@@ -20,7 +21,6 @@ from aftercall.memory.ledger import (
     hash_identity,
     hash_matching,
 )
-from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Fact
 from aftercall.model.reading import Category, FactDraft, ReadingTrace
 

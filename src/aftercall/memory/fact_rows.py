@@ -14,8 +14,8 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from aftercall.db.corrections import DECISION, list_memory_chains
 from aftercall.db.statements import InValues, PreparedStatement, insert_into, lock_name
 from aftercall.db.tables import fact_occurrences, facts, passages
+from aftercall.encryption import Vault, is_sealed
 from aftercall.faults import fault_point
-from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Fact, MemoryKey, Occurrence
 from aftercall.model.passages import Passage
 

@@ -29,6 +29,7 @@ from aftercall.db.corrections import Correction
 from aftercall.db.event_log import LoggedEvent, write_events
 from aftercall.db.statements import InValues, PreparedStatement, insert_into
 from aftercall.db.tables import extraction_log, fact_occurrences, facts
+from aftercall.encryption import Vault, is_sealed
 from aftercall.errors import NotFound, RefusedInput, SecretUnreadable
 from aftercall.faults import fault_point
 from aftercall.memory.fact_rows import (
@@ -37,7 +38,6 @@ from aftercall.memory.fact_rows import (
     save_ledger,
     to_fact,
 )
-from aftercall.memory.vault import Vault, is_sealed
 from aftercall.model.facts import Extraction, Fact, Gist, MemoryKey, Occurrence
 from aftercall.model.json_fields import pick_fields
 from aftercall.model.passages import Passage, SearchHit

@@ -12,6 +12,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
+from aftercall.encryption import Vault
 from aftercall.errors import RefusedInput
 from aftercall.ids import new_id
 from aftercall.memory.candidates import FactOutline, KnownFacts
@@ -25,7 +26,6 @@ from aftercall.memory.dedupe import (
     speak_of_two,
 )
 from aftercall.memory.evidence import AcceptedDraft
-from aftercall.memory.vault import Vault
 from aftercall.model.facts import LEVELS, Fact, MemoryKey, Occurrence
 from aftercall.model.reading import FactDraft, ReadingTrace, Visibility
 

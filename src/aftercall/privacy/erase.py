@@ -8,7 +8,7 @@ encrypted, until nothing is left. A page that cannot be read stops nothing, and 
 import re
 import shutil
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -108,6 +108,8 @@ class Eraser:
     audit: AuditLog
     clock: Clock
     has_remote: bool = False
+    remove_copies: Callable[[Sequence[str]], None] | None = None
+    """Of the ledger, in object storage."""
 
     def erase(self, number: str, who: str = "erasure") -> ErasureReceipt:
         subject = load_subject(self.database, number)
@@ -129,10 +131,8 @@ class Eraser:
         workflows = self._erase_workflows(subject)
         recordings = list_recordings(self.database, subject)
         recorded = self._erase_recordings(recordings)
-        retired_folder = RetiredFolder(self.settings.home)
-        retired = retired_folder.erase(number) + retired_folder.erase_shared(
-            subject.call_ids
-        )
+        folder = RetiredFolder(self.settings.home)
+        retired = folder.erase(number) + folder.erase_shared(subject.call_ids)
         self._erase_agent_files(subject)
         fault_point("erase.after_recordings")
         archived = sum(len(self.archive.erase(row.live.id)) for row in subject.rows)
@@ -148,6 +148,8 @@ class Eraser:
         fault_point("erase.after_rows")
         # again: another machine may have moved one into the bucket meanwhile
         self._erase_recordings(recordings)
+        if self.remove_copies:
+            self.remove_copies(subject.conversations)
         vacuum(self.database)
         durable.vacuum(self.settings)
         scan = self._scan(terms, unreadable, make_folder_name(number))

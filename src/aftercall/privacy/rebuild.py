@@ -4,6 +4,7 @@ All calls are known before the first is read: one record of a call may tell who 
 Calls are read again in the order they were sealed; the same reader gives the same result. A model
 is only asked what has no stored answer. Calls that the database did not know also get their
 profile, their greeting, and their requests and promises; follow-up work is not done again.
+What became of requests and what people put right comes from copies in object storage, if any.
 """
 
 from collections import Counter
@@ -35,6 +36,7 @@ from aftercall.log import get_logger
 from aftercall.memory.pins.store import clear_pins
 from aftercall.model.calls import Call
 from aftercall.postcall.runner import StepRunner
+from aftercall.privacy.ledger_copies import LedgerCopies
 from aftercall.work.context import WorkContext
 
 UNFINISHED_REASON = (
@@ -75,6 +77,7 @@ class Rebuilder:
     database: Database
     runner: StepRunner
     work: WorkContext
+    copies: LedgerCopies | None = None
 
     def rebuild(
         self, on_progress: Callable[[int, int], None] = lambda done, total: None
@@ -84,6 +87,8 @@ class Rebuilder:
         with self.database.write() as connection:
             clear_memory(connection)
         began_at = self.runner.context.clock.now()
+        if self.copies:
+            self.copies.restore_corrections(of_names=False)
         adopted = 0
         failed: list[str] = []
         undone: list[FailedStep] = []
@@ -96,6 +101,8 @@ class Rebuilder:
                     undone += self._run_steps(link.call)
                     self._drop_events(link.call, began_at)
             on_progress(number, len(links))
+        if self.copies:
+            self.copies.restore_corrections(of_names=True)
         followups, lost = self._record_followups()
         undone += lost
         return RebuildResult(
@@ -114,10 +121,17 @@ class Rebuilder:
         lost: list[FailedStep] = []
         for conversation in conversations:
             try:
-                recorded += self.work.record_rebuilt(conversation)
+                recorded += self._record_conversation(conversation)
             except AftercallError as error:
                 lost.append(FailedStep(conversation, REQUESTS, str(error)))
         return recorded, lost
+
+    def _record_conversation(self, conversation: str) -> int:
+        """As the copy of its ledger has it; what the copy does not know is read again."""
+        legs = None
+        if self.copies and not self.work.followups.of_conversation(conversation):
+            legs = self.copies.restore(conversation)
+        return self.work.record_rebuilt(conversation, known_legs=legs)
 
     def _list_sealed(self) -> tuple[list[ChainLink], Counter[str]]:
         """The files of calls that were not erased, and how many each call has with its addenda."""

@@ -185,17 +185,21 @@ class WorkContext:
         self.runs.finish(conversation_id, run, "done", reason, self.clock.now())
         fault_point("work.after_close")
 
-    def record_rebuilt(self, conversation_id: str) -> int:
+    def record_rebuilt(
+        self, conversation_id: str, known_legs: Mapping[str, int] | None = None
+    ) -> int:
         """Puts what a lost ledger held back, as far as the archive tells. Delivers nothing.
 
-        Returns how many requests and promises the conversation has.
+        A conversation whose legs are all known is not read again. Returns how many requests and
+        promises it has.
         """
         conversation = self.read(conversation_id)
         self._note_legs(conversation)
         if self._skip_reason(conversation):
             return 0
         run = self.runs.get(conversation_id)
-        self._record_drafts(conversation, run, is_rebuilt=True)
+        if run.legs != known_legs:
+            self._record_drafts(conversation, run, is_rebuilt=True)
         self._write_page(conversation)
         return len(self.followups.of_conversation(conversation_id))
 

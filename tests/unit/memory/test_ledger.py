@@ -12,11 +12,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from aftercall.encryption import Vault
 from aftercall.memory.candidates import outline_fact
 from aftercall.memory.claims import read_claim
 from aftercall.memory.evidence import AcceptedDraft, Evidence
 from aftercall.memory.ledger import FactLedger
-from aftercall.memory.vault import Vault
 from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.reading import ReadingTrace
 from fact_drafts import draft

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.encryption import load_key
+from aftercall.encryption import Vault, is_sealed, load_key, open_vault
 from aftercall.errors import SecretUnreadable
-from aftercall.memory.vault import Vault, is_sealed, open_vault
 from aftercall.settings import Settings
 
 
