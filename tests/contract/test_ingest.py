@@ -33,6 +33,27 @@ def test_the_same_source_and_sid_twice_is_one_call(app: App) -> None:
     assert len(app.archive.place.list_names()) == 1
 
 
+def test_turns_behind_those_of_a_known_call_are_late_words_of_it(app: App) -> None:
+    said = [("agent", "Hey!"), ("caller", "Please order paper.")]
+    more = [*said, ("caller", "And please call the plumber.")]
+    row, _ = ingest_call(app.journal, make_call(said, sid="S1"))
+    for _ in range(2):
+        again, is_new = ingest_call(app.journal, make_call(more, sid="S1"))
+        assert (again.live.id, is_new) == (row.live.id, False)
+    _, late = app.archive.read(str(row.archive_name))
+    assert [turn.text for turn in late] == ["And please call the plumber."]
+    assert app.store.get(row.live.id).turn_count == 3
+    assert row.live.id in app.steps.list_due()  # they are read
+    assert verify_archive(app.archive.place, app.store).faults == ()
+
+
+def test_another_transcript_of_a_known_call_adds_nothing(app: App) -> None:
+    row, _ = ingest_call(app.journal, make_call([("caller", "Order paper.")], sid="S1"))
+    other = [("caller", "Order vapour."), ("agent", "Noted.")]
+    ingest_call(app.journal, make_call(other, sid="S1"))
+    assert app.archive.read(str(row.archive_name))[1] == ()
+
+
 def test_ten_at_once_are_one_call(app: App) -> None:
     with ThreadPoolExecutor(10) as pool:
         results = list(

@@ -39,6 +39,7 @@ from aftercall.journal.replay import (
     JournalEntry,
     compare_entries,
     find_missing,
+    find_turns_behind,
     is_place_taken,
     make_leg,
     replay_entries,
@@ -144,11 +145,7 @@ class Journal:
         return await asyncio.shield(sealing)
 
     def ingest(self, call: Call, *, is_handed_in: bool = False) -> tuple[CallRow, bool]:
-        """Seals a finished call; returns it, and whether it is new.
-
-        A call that another system answered joins its caller's conversation within the reconnect
-        window.
-        """
+        """Returns whether it is new. One handed in soon after another joins its conversation."""
         if known := self.store.find(call.source, call.sid):
             return known, False
         window = self.reconnect_window if is_handed_in else None
@@ -269,14 +266,13 @@ class Journal:
         Where it wrote words of its own in their place, ours become a leg when they are imported.
         """
         call, owner = recorder.call, self.presence.process
-        store = self.store.import_spilled
         known = await asyncio.to_thread(self.store.list_entries, call.id)
         if compare_entries(recorder.entries, known)[1]:
             await self._spill_end(recorder, INTERRUPTED, self.clock.now())
             return
         try:
             row = await asyncio.to_thread(
-                store, call, recorder.entries, owner, is_live=True
+                self.store.import_spilled, call, recorder.entries, owner, is_live=True
             )
         except CallErased:
             # on another machine, which did not know that they were calling
@@ -351,12 +347,11 @@ class Journal:
     def _claim(
         self, call_id: str, held_by: str, ended_at: datetime, end_reason: str
     ) -> bool:
-        sealer = self.presence.process
         try:
             return self.store.claim(
                 call_id,
                 held_by=held_by,
-                sealer=sealer,
+                sealer=self.presence.process,
                 ended_at=ended_at,
                 end_reason=end_reason,
             )
@@ -391,10 +386,15 @@ class Journal:
 
 
 def ingest_call(journal: Journal, call: Call) -> tuple[CallRow, bool]:
-    """Seals a finished call, or refuses it whole; returns whether it is new."""
+    """Seals a finished call, or refuses it whole. Turns behind those of a known one are added."""
     if call.ended_at > journal.clock.now() + MAX_CLOCK_SKEW:
         raise RefusedInput("ended_at", "lies in the future")
-    return journal.ingest(call, is_handed_in=True)
+    row, is_new = journal.ingest(call, is_handed_in=True)
+    if row.archive_name and len(call.turns) > row.turn_count:
+        sealed, added = journal.archive.read(row.archive_name)
+        if late := find_turns_behind(call.turns, (*sealed.turns, *added)):
+            journal.add_addendum(row, late)
+    return row, is_new
 
 
 @dataclass(frozen=True)

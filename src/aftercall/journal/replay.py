@@ -164,6 +164,14 @@ def compare_entries(
     return missing, is_place_taken(missing, written)
 
 
+def find_turns_behind(given: Sequence[Turn], known: Sequence[Turn]) -> list[Turn]:
+    """What follows the known turns in a call that begins with the same words; else nothing."""
+    said = [(turn.speaker, turn.text) for turn in given]
+    if said[: len(known)] != [(turn.speaker, turn.text) for turn in known]:
+        return []
+    return list(given[len(known) :])
+
+
 def make_leg(call: LiveCall, items: Sequence[Turn | Event], key: str = "") -> Call:
     """What another process recorded of a call, as a leg of its conversation.
 
