@@ -427,7 +427,8 @@ class DatabaseChanges:
     def read_snapshot(self) -> None:
         """Waits for the server, so it is for another thread."""
         query = text("SELECT CAST(pg_current_snapshot() AS TEXT)")
-        before, self._seen_commits = self._snapshot, self._database.commits
+        before = self._snapshot
+        self._seen_commits = self._database.commits
         try:
             with self._database.read() as connection:
                 self._snapshot = connection.execute(query).scalar()

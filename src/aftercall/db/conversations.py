@@ -197,7 +197,8 @@ def make_followup_due(connection: Connection, conversation: str, now: datetime) 
     connection.execute(update(followup_runs).where(of_conversation).values(due))
 
 
-DELAY_STEP_MS, SHORT_DELAY_STEP_MS = 50, 10  # short: below 100 ms
+DELAY_STEP_MS = 50
+SHORT_DELAY_STEP_MS = 10
 # How fast a call's answers came: one row for each rounded delay.
 answer_delays = Table(
     "answer_delays",

@@ -300,7 +300,9 @@ def _sort_words(
     main: str, heard: list[str], look: Lookup
 ) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """The words that carry meaning, the numbers and the days."""
-    words, numbers, days = set[str](), set[str](), set[str]()
+    words = set[str]()
+    numbers = set[str]()
+    days = set[str]()
     spoken = [look(word) for word in heard]
     which = _find_numbered(main, heard, spoken)
     for at, word in enumerate(spoken):
@@ -315,19 +317,24 @@ def _sort_words(
 
 def _read_order(said: str, look: Lookup) -> Iterator[tuple[str, str]]:
     """Who does what to whom: each word once, with its preposition, and each denial in its place."""
-    denials, seen, preposition, is_next = 0, set[str](), "", False
+    denials = 0
+    seen = set[str]()
+    preposition = ""
+    is_next = False
     for heard in tokens(_NO.sub("not", _NO_DENIAL.sub("", said))):
         if heard == "not":
             denials += 1
             yield "", f"{DENIAL}{denials}"
             continue
         if heard in _PREPOSITIONS:
-            preposition, is_next = heard, True
+            preposition = heard
+            is_next = True
             continue
         if heard in SUBJECTS or (heard in _DETERMINERS and not is_next):
             preposition = ""
         is_next = False
-        pronoun, word = _PRONOUNS.get(heard), look(heard)
+        pronoun = _PRONOUNS.get(heard)
+        word = look(heard)
         if word.is_empty and not pronoun and heard not in DECISIVE:
             continue
         token = pronoun or (heard if heard in DECISIVE else word.value)

@@ -95,8 +95,10 @@ def match_subjects(
 
     Each may name its subject in words of its own only if the other one does not.
     """
-    mine, theirs = _mentioned(new), _mentioned(known)
-    only_mine, only_theirs = _opening(new) - theirs, _opening(known) - mine
+    mine = _mentioned(new)
+    theirs = _mentioned(known)
+    only_mine = _opening(new) - theirs
+    only_theirs = _opening(known) - mine
     if only_mine and only_theirs:
         return "other"
     if speak_of_two(new, known) or _stands_beside(new, known):
@@ -125,7 +127,8 @@ def speak_of_two(new: Claim, known: Claim, *, is_named: bool = False) -> bool:
     Whom the caller names beside "I" is not the subject. With `is_named`, they are one even
     if only one of them names a person.
     """
-    mine, theirs = _subject(new), _subject(known)
+    mine = _subject(new)
+    theirs = _subject(known)
     is_other = CALLER not in (mine, theirs) and _relate_subjects(new, known) == "other"
     if is_other and bool(mine and mine.role) == bool(theirs and theirs.role):
         return True
@@ -153,7 +156,8 @@ def _stands_beside(new: Claim, known: Claim) -> bool:
 
 def _have_other_attributes(new: Claim, known: Claim) -> bool:
     """Whether both say something, but of different things: where she works, where she lives."""
-    mine, theirs = new.statement, known.statement
+    mine = new.statement
+    theirs = known.statement
     if mine is None or theirs is None:
         return False
     is_beside = mine.kinds and theirs.kinds and mine.attribute != theirs.attribute
@@ -164,7 +168,8 @@ def _have_other_attributes(new: Claim, known: Claim) -> bool:
 
 
 def _relate_subjects(new: Claim, known: Claim) -> Kinship | None:
-    mine, theirs = _subject(new), _subject(known)
+    mine = _subject(new)
+    theirs = _subject(known)
     return relate(mine, theirs) if mine and theirs else None
 
 
@@ -212,7 +217,8 @@ def _is_told_apart(
     """Where two sisters are known by name, "my sister" is neither of them for sure."""
     if not new.statement or not known.statement:
         return True
-    mine, theirs = new.statement.subject, known.statement.subject
+    mine = new.statement.subject
+    theirs = known.statement.subject
     is_named = mine.name and theirs.name and mine.role == theirs.role
     if (
         mine == CALLER
@@ -231,7 +237,8 @@ def _is_told_apart(
 
 def _compare_statements(new: Claim, known: Claim) -> Verdict | None:
     """By subject, attribute and value; None where these do not decide."""
-    mine, theirs = new.statement, known.statement
+    mine = new.statement
+    theirs = known.statement
     if mine is None or theirs is None or mine.attribute != theirs.attribute:
         return None
     kinship = relate(mine.subject, theirs.subject)
@@ -252,7 +259,8 @@ def _compare_statements(new: Claim, known: Claim) -> Verdict | None:
 def _wish_for_two(new: Claim, known: Claim) -> bool:
     """ "Juniper tea in the evening" and "cardamom tea in the evening": the hour is not the wish."""
     wished = new.values | known.values | {_WISHING}
-    mine, theirs = new.words - wished, known.words - wished
+    mine = new.words - wished
+    theirs = known.words - wished
     return bool(mine - theirs) and bool(theirs - mine)
 
 
@@ -292,7 +300,8 @@ def is_same_order(new: Claim, known: Claim) -> bool:
     A phrase may move as a whole, by its preposition or around the subject: "every day I swim",
     "I swim every day".
     """
-    shared, other = new.ordered & known.ordered, new.ordered ^ known.ordered
+    shared = new.ordered & known.ordered
+    other = new.ordered ^ known.ordered
     if any(word in DECISIVE or word.startswith(DENIAL) for word in other):
         return False
     if new.denied != known.denied:
@@ -318,7 +327,8 @@ def _stand_alike(mine: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> 
 
 def _is_turned_round(new: Claim, known: Claim) -> bool:
     """ "I like coffee" and "I don't like coffee any more"."""
-    mine, theirs = new.words, known.words
+    mine = new.words
+    theirs = known.words
     if "up" in new.text.split():  # "I gave up coffee" and "I drink coffee"
         mine, theirs = mine - _HABITS, theirs - _HABITS
     if new.is_denied == known.is_denied or _differ(new.names, known.names):
@@ -362,7 +372,8 @@ def _is_disputable(new: Claim, known: Claim) -> bool:
 
     It says outright that something changed; or it is the same but for a denial or a value.
     """
-    mine, theirs = new.words | new.names, known.words | known.names
+    mine = new.words | new.names
+    theirs = known.words | known.names
     if not _may_be_one(new, known) or mine.isdisjoint(theirs):
         return False
     if new.hints and not known.values.isdisjoint(new.everything | new.names):
@@ -383,7 +394,8 @@ def _may_be_one(new: Claim, known: Claim) -> bool:
     if speak_of_two(new, known, is_named=new.says_outright):
         return False
     if new.statement and known.statement:
-        mine, theirs = new.statement, known.statement
+        mine = new.statement
+        theirs = known.statement
         # A description can hold beside a name or a number.
         is_beside = bool(mine.kinds) != bool(theirs.kinds)
         if mine.attribute != theirs.attribute or is_beside:
@@ -417,7 +429,8 @@ def list_hanging_words(retired: Claim) -> list[frozenset[str]]:
 
 def hangs_on(claim: Claim, retired: Claim) -> bool:
     """Of the same person and of nobody else, about the present, and not the attribute itself."""
-    told, own = retired.statement, claim.statement
+    told = retired.statement
+    own = claim.statement
     if told is None or claim.is_past or claim.adds or not claim.kin <= retired.kin:
         return False
     if own and own.attribute in (told.attribute, "birthday"):

@@ -124,7 +124,8 @@ class EvidenceFinder:
             answer = self._find_confirmation(last)
             if answer is None:
                 return None
-            last, is_confirmed = answer, True
+            last = answer
+            is_confirmed = True
         elif _is_bare_yes(draft.words):
             if first == 0 or turns[first - 1].speaker != "agent":
                 return None

@@ -188,7 +188,8 @@ def _accept(
     masked = [*secrets, *to_secrets(secret_words)]
     accepted = []
     for (draft, evidence), level in zip(found, levels, strict=True):
-        context, is_secret = evidence.context, level == "secret"
+        context = evidence.context
+        is_secret = level == "secret"
         if not is_secret:
             context = mask_secrets(context, masked)
         claim = finder.parse_claim(draft.text, is_secret=is_secret)

@@ -86,7 +86,8 @@ def parse_missed(
 ) -> Iterator[tuple[FactDraft, str]]:
     """The facts that people found in a call themselves, each with its newest correction."""
     for chain in chains:
-        first, last = chain[0], chain[-1]
+        first = chain[0]
+        last = chain[-1]
         told = first.details if first.old is None else None
         if told and first.call_id == call_id and last.new is not None:
             with suppress(SecretUnreadable):
@@ -109,7 +110,8 @@ def make_missed_draft(text: str, category: Category, turn: int) -> FactDraft:
 
 def _parse_chain(chain: list[Correction], vault: Vault) -> CorrectedFact | None:
     """None if it was sealed with another key."""
-    first, last = chain[0], chain[-1]
+    first = chain[0]
+    last = chain[-1]
     said_first = first.old or first.new
     try:
         said = _open(said_first, vault)
@@ -301,7 +303,8 @@ def _remove(ledger: FactLedger, fact: Fact, by: str | None) -> None:
     """It held on no day. What it had replaced holds on; its own links stay, to be put back."""
     others = ledger.known.list_disputed(fact) - {fact.id}
     gone = {"is_active": False, "never_true": True, "dispute": None}
-    since, metadata = fact.valid_from, _mark(fact, by)
+    since = fact.valid_from
+    metadata = _mark(fact, by)
     ledger.change(fact.id, **gone, valid_until=since, metadata=metadata)
     ledger.reindexed.add(fact.id)
     if len(others) == 1:

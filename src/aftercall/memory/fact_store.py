@@ -54,7 +54,8 @@ MAX_PAGE_SIZE = 10_000
 
 @cache
 def _log_statement(dialect: str) -> PreparedStatement:
-    fresh, key = insert_into(extraction_log, dialect), "call_id"
+    fresh = insert_into(extraction_log, dialect)
+    key = "call_id"
     others = {column.name: column for column in fresh.excluded if column.name != key}
     return PreparedStatement(
         fresh.on_conflict_do_update(index_elements=[key], set_=others)
@@ -146,7 +147,8 @@ class FactStore:
     def _write_events(self, connection: Connection, ledger: "FactLedger") -> None:
         """Tells new, changed and dropped facts; not one that was only said again."""
         call_ids = {said.fact_id: said.call_id for said in ledger.occurrences}
-        now, key = self._clock.now(), ledger.key
+        now = self._clock.now()
+        key = ledger.key
         told = sorted({*ledger.created, *ledger.told, *ledger.dropped})
         write_events(
             connection,
@@ -204,11 +206,13 @@ class FactStore:
         return kept
 
     def page(self, wanted: FactFilter) -> list[Fact]:
-        is_newest_first, fact_id = wanted.is_newest_first, facts.c.id
+        is_newest_first = wanted.is_newest_first
+        fact_id = facts.c.id
         order = fact_id.desc() if is_newest_first else fact_id.asc()
         query = select(facts).order_by(order)
         if wanted.after:
-            is_older, is_later = fact_id < wanted.after, fact_id > wanted.after
+            is_older = fact_id < wanted.after
+            is_later = fact_id > wanted.after
             query = query.where(is_older if is_newest_first else is_later)
         if wanted.key and wanted.include_group:
             query = query.where(self._is_in_memory_or_group(wanted.key))
@@ -361,7 +365,8 @@ def whole_fact_json(
     store: FactStore, fact_id: str, *, reveal: bool = False
 ) -> dict[str, Any]:
     """A fact with its occurrences and the chain it belongs to."""
-    fact, occurrences = store.get(fact_id), store.list_occurrences(fact_id)
+    fact = store.get(fact_id)
+    occurrences = store.list_occurrences(fact_id)
     if reveal:
         fact, occurrences = (
             store.reveal(fact),
@@ -439,7 +444,8 @@ def _passage_json(passage: Passage) -> dict[str, Any]:
 
 def correction_json(correction: Correction) -> dict[str, Any]:
     """A secret only shows that it exists."""
-    old, new = correction.old, correction.new
+    old = correction.old
+    new = correction.new
     return {
         **pick_fields(correction, "id what caller"),
         "call": correction.call_id,

@@ -66,7 +66,8 @@ def read_notes(markdown: str) -> Iterator[str]:
 
 def to_first_person(note: str) -> str:
     if field := _FIELD.match(note):
-        name, value = field[1].lower(), field[2]
+        name = field[1].lower()
+        value = field[2]
         if _PLACEHOLDER.match(value):
             return ""
         return _FIELD_SENTENCES.get(name, f"My {name} is {{}}.").format(value)

@@ -72,7 +72,8 @@ class ModelJudge:
         form, _ = ask_question(self._client, JUDGE, fence("facts", "\n".join(lines)))
         answers: dict[str, str] = {}
         for item in form.judgements:
-            number, verdict = str(item.known), item.verdict.strip().lower()
+            number = str(item.known)
+            verdict = item.verdict.strip().lower()
             # Two answers to one question: neither counts.
             is_twice = answers.setdefault(number, verdict) != verdict
             answers[number] = "unsure" if is_twice else verdict
@@ -194,7 +195,8 @@ def _carry_out_one(
     ledger: FactLedger, fact_id: str, known_id: str, how: Settlement
 ) -> Settlement | None:
     """A dispute that others are part of too is left to a person."""
-    fact, known = ledger.known.find(fact_id), ledger.known.find(known_id)
+    fact = ledger.known.find(fact_id)
+    known = ledger.known.find(known_id)
     if not (fact and known and fact.is_active and known.is_active):
         return None
     if is_decided(ledger, fact, known):
@@ -239,14 +241,16 @@ class CallJudge:
     def judge_call(self, call: Call) -> CallJudgement:
         begun = time.monotonic()
         fresh = list(self._list_fresh(call))[:MAX_FACTS]
-        judged, done = 0, list[Settlement]()
+        judged = 0
+        done = list[Settlement]()
         for fact in fresh:
             if time.monotonic() - begun > MAX_STEP_S:
                 break
             done += self._judge_fact(fact, call.started_at)
             judged += 1
         took_s = time.monotonic() - begun
-        replaced, disputed = done.count("replaced"), done.count("disputed")
+        replaced = done.count("replaced")
+        disputed = done.count("disputed")
         return CallJudgement(len(fresh), judged, replaced, disputed, took_s)
 
     def close(self) -> None:

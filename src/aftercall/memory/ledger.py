@@ -67,7 +67,8 @@ class FactLedger:
         self.vault = vault
         self.known = KnownFacts(outlines, fetch, vault.open)
         self._said_again: set[str] = set()
-        self._call_id, self._trace = "", ReadingTrace("")
+        self._call_id = ""
+        self._trace = ReadingTrace("")
 
     @property
     def facts(self) -> dict[str, Fact]:
@@ -87,7 +88,8 @@ class FactLedger:
         self, found: AcceptedDraft, call_id: str, trace: ReadingTrace
     ) -> RecordOutcome:
         """Record one draft; the same draft of the same call again changes nothing."""
-        self._call_id, self._trace = call_id, trace
+        self._call_id = call_id
+        self._trace = trace
         verdict, known = self._decide(found)
         if verdict == "same" and known is not None:
             self._record_again(known, found)
@@ -299,7 +301,8 @@ class FactLedger:
         return chain
 
     def _replace(self, known: str, found: AcceptedDraft) -> None:
-        old, at = self.known.get(known), found.evidence.at
+        old = self.known.get(known)
+        at = found.evidence.at
         identity = hash_identity(found.claim, self.vault)
         if twin := self.known.by_identity.get(identity):
             # A model names what a fact that is known already replaces.
@@ -382,7 +385,8 @@ class FactLedger:
         return [self.facts[fact_id] for fact_id in sorted(found - {fact.id})]
 
     def _add(self, found: AcceptedDraft, manner: str = "", **links: object) -> str:
-        at, draft = found.evidence.at, found.draft
+        at = found.evidence.at
+        draft = found.draft
         fact = Fact(
             id=new_id(),
             key=self.key,

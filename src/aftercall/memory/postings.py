@@ -81,7 +81,8 @@ class PassageReader:
         if not terms:
             return []
         conditions, values = self._filter(scope, phrases)
-        limit, shelves = self._limit(scope), _list_shelves(scope)
+        limit = self._limit(scope)
+        shelves = _list_shelves(scope)
         if not self.is_postgres:
             statement = _POSTINGS_SQLITE.format(conditions, limit)
             matches = [_make_fts_match(term, shelves) for term in terms]

@@ -109,7 +109,8 @@ def _parse_day(match: re.Match[str]) -> Day | None:
     found = match.groupdict()
     year = int(found["year"]) if found["year"] else None
     if "day" in found:
-        month, day = int(found["month"]), int(found["day"])
+        month = int(found["month"])
+        day = int(found["day"])
         return Day(year, month, day) if 1 <= month <= 12 and 1 <= day <= 31 else None
     number = found["first"] or found["second"]
     if found["month"] in _AMBIGUOUS and not number and year is None:
@@ -180,7 +181,8 @@ def _find_phrases(text: str) -> Iterator[str]:
             yield " ".join(terms)
 
 
-QUESTION, TIME = 1, 2
+QUESTION = 1
+TIME = 2
 LENGTH_SHIFT = 2
 
 
@@ -310,7 +312,8 @@ class QueryRanking:
 
     def _add_term(self, found: Mapping[int, int], rarity: float) -> None:
         """Add what a term gives to the passages that hold it, to their neighbours and calls."""
-        whole, dilution = self._weights.whole, self._weights.dilution
+        whole = self._weights.whole
+        dilution = self._weights.dilution
         held = dict.fromkeys(found, rarity)
         for n in found.keys() & self._needs.keys():
             held[n] *= _concentration(found[n] >> LENGTH_SHIFT, whole, dilution)
@@ -321,7 +324,8 @@ class QueryRanking:
                     share = value * weight
                     if share > reached.get(n + step, 0.0):
                         reached[n + step] = share
-        words, needs = self._words, self._needs
+        words = self._words
+        needs = self._needs
         for n, value in reached.items():
             if n in needs:
                 value *= needs[n]
@@ -357,7 +361,9 @@ class QueryRanking:
 
     def pick_candidates(self, limit: int) -> Iterable[int]:
         """The best by words and call; for a look-up, also `limit` passages that hold the word."""
-        calls, word_unit, call_unit = self._calls, self._word_unit, self._call_unit
+        calls = self._calls
+        word_unit = self._word_unit
+        call_unit = self._call_unit
         # A neighbour may be off the page of its call; there is no passage there to fetch.
         scores = self._near | {
             n: value * word_unit + calls.get(n >> PAGE_BITS, 0.0) * call_unit
@@ -392,13 +398,15 @@ class QueryRanking:
         return ranked
 
     def score(self, signs: MatchSigns, terms: str = "") -> float:
-        weights, query = self._weights, self._query
+        weights = self._weights
+        query = self._query
         n, day, marks, kind, speaker, category, mentions = signs
         words = self._words.get(n, 0.0)
         if n not in self._marks:  # a neighbour, whose length was not known
             words *= _need(marks >> LENGTH_SHIFT, weights.whole)
         if terms:
-            pairs, length = self._score_pairs(n, f" {terms} "), marks >> LENGTH_SHIFT
+            pairs = self._score_pairs(n, f" {terms} ")
+            length = marks >> LENGTH_SHIFT
             words += pairs * _concentration(length, weights.whole, weights.dilution)
         score = words * self._word_unit
         score += self._calls.get(n >> PAGE_BITS, 0.0) * self._call_unit

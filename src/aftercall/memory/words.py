@@ -157,7 +157,9 @@ _PLACES = {
 }
 COUNTED = frozenset((*_SMALL, *_TENS, *_SCALES, *_PLACES, "oh", "hundred"))
 """A text without any of these has no number to be written otherwise."""
-_ANY_UNIT, _ANY_TEEN, _ANY_TEN = "|".join(UNITS), "|".join(TEENS), "|".join(TENS)
+_ANY_UNIT = "|".join(UNITS)
+_ANY_TEEN = "|".join(TEENS)
+_ANY_TEN = "|".join(TENS)
 _ANY_SCALE = "|".join(_SCALES)
 _BELOW_HUNDRED = (
     rf"(?:(?:{_ANY_TEN})(?:[ -](?:{_ANY_UNIT})\b)?|(?:{'|'.join(_SMALL)})\b)"

@@ -171,7 +171,8 @@ class Exporter:
 
     def _list_agents(self) -> list[str]:
         """Our own agent first. A memory that all callers share is exported within its group."""
-        own, memory = self.settings.agent_id, self.settings.memory
+        own = self.settings.agent_id
+        memory = self.settings.memory
         if memory.scope == "shared":
             return [own, *memory.list_others_in_group(own)]
         return [own, *(other for other in list_agents(self.database) if other != own)]

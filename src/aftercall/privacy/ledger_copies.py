@@ -58,7 +58,8 @@ class LedgerCopies:
         if self._copied_corrections is None:  # the first time
             self._remove_erased()
         self._mirror_corrections()
-        n, at = followup_history.c.n, followup_history.c.at
+        n = followup_history.c.n
+        at = followup_history.c.at
         query = (
             select(n, at, followups.c.conversation)
             .join(followups, followups.c.id == followup_history.c.followup_id)
@@ -191,7 +192,8 @@ class LedgerCopies:
         )
         if mark is None:
             return 0
-        n, at = followup_history.c.n, followup_history.c.at
+        n = followup_history.c.n
+        at = followup_history.c.at
         found = self._database.fetch_value(select(at).where(n == mark.found["n"]))
         if found == mark.at:
             return int(mark.found["n"])

@@ -155,7 +155,8 @@ class Retention:
 
         A mark says up to which call this is done, so that old calls are not read each time.
         """
-        days, done = self.settings.retention.answers_days, 0
+        days = self.settings.retention.answers_days
+        done = 0
         if not days:
             return done
         cutoff = self.clock.now() - timedelta(days=days)

@@ -167,7 +167,8 @@ class ErasureTerms:
     name_parts: frozenset[str] = field(repr=False)
 
     def merge(self, other: "ErasureTerms") -> "ErasureTerms":
-        mine, theirs = asdict(self), asdict(other)
+        mine = asdict(self)
+        theirs = asdict(other)
         return ErasureTerms(**{kind: mine[kind] | theirs[kind] for kind in mine})
 
 

@@ -292,7 +292,8 @@ class WorkContext:
         zone = self.settings.zone
         requests = draft_requests(conversation, reading, zone, mask)
         promises = draft_promises(conversation, reading, zone)
-        first, last = conversation.legs[0], conversation.legs[-1]
+        first = conversation.legs[0]
+        last = conversation.legs[-1]
         ended_at = max(leg.ended_at for leg in conversation.legs)
         now = ended_at if is_rebuilt else self.clock.now()
         earlier = self.followups.count_since(

@@ -34,7 +34,8 @@ CUT_OFF = (
 )
 log = get_logger("work")
 
-REJECTED, UNDONE = "rejected", "a decision was undone"
+REJECTED = "rejected"
+UNDONE = "a decision was undone"
 _RESTORED_STATES: dict[str, FollowUpState] = {
     "held": "held",
     "failed": "failed",

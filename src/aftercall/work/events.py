@@ -113,8 +113,10 @@ class EventHook:
         only = settings.only.get(name)
         self._only = only.split("+") if only else None
         self._allow_private = settings.allow_private
-        self._read, self._clock = read, clock
-        self._resolve, self._transport = resolve, transport
+        self._read = read
+        self._clock = clock
+        self._resolve = resolve
+        self._transport = transport
 
     def wants(self, event: LoggedEvent) -> bool:
         return self._only is None or event.type in self._only

@@ -246,12 +246,15 @@ def _change(
         note = ASKED_AGAIN
         sink = ("sink", "+".join(judged.sinks))
         values = (("trust", judged.trust), sink, *dates)
-        state, reason = judged.state, judged.reason
+        state = judged.state
+        reason = judged.reason
         if row.state == "unclear":
             note = READ_CLEARLY
             values += (("request_kind", draft.request_kind), ("person", draft.person))
         if "kind" in corrected.things:
-            state, reason, values = "held", OTHER_KIND, dates
+            state = "held"
+            reason = OTHER_KIND
+            values = dates
         return FollowUpTransition(state, FOLLOWUP_ACTOR, reason, note, values)
     if dates and draft.due and draft.due != row.due and row.state in ("open", "held"):
         return FollowUpTransition(

@@ -124,7 +124,8 @@ def is_same_title(title: str, kind: str, other: str, other_kind: str) -> bool:
     """
     if normalise_title(title) == normalise_title(other):
         return True
-    first, second = _topic_stems(title), _topic_stems(other)
+    first = _topic_stems(title)
+    second = _topic_stems(other)
     is_told = min(len(first), len(second)) > 1
     is_within = is_told and overlap_coefficient(first, second) == 1
     is_near = jaccard_similarity(first, second) >= MIN_SIMILARITY_ANY_KIND
@@ -133,7 +134,8 @@ def is_same_title(title: str, kind: str, other: str, other_kind: str) -> bool:
 
 def is_like(title: str, other: str) -> bool:
     """Whether two titles may be two readings of the same words."""
-    first, second = _topic_stems(title), _topic_stems(other)
+    first = _topic_stems(title)
+    second = _topic_stems(other)
     return jaccard_similarity(first, second) >= MIN_SIMILARITY
 
 

@@ -59,7 +59,8 @@ class CallsMdEntry:
 
     def is_later_than(self, other: "CallsMdEntry") -> bool:
         """By the minute in the heading; an unreadable one is never later."""
-        mine, theirs = _read_time(self.when), _read_time(other.when)
+        mine = _read_time(self.when)
+        theirs = _read_time(other.when)
         return mine is not None and theirs is not None and mine > theirs
 
 
@@ -187,7 +188,8 @@ def _split(text: str) -> Iterator[_Block]:
         begins = _read_heading(line) is not None
         if lines and (begins or (is_entry and _OTHER_SECTION.match(line))):
             yield _block(lines)
-            lines, is_entry = [], False
+            lines = []
+            is_entry = False
         is_entry = is_entry or begins
         lines.append(line + end)
     if lines:

@@ -55,7 +55,9 @@ def find_fields(
     `known` labels are folded.
     """
     fields: list[Field] = []
-    section, owner, is_open = 0, -1, False
+    section = 0
+    owner = -1
+    is_open = False
     for at, line in enumerate(page.lines):
         if line.level:
             section, owner, is_open = section + 1, -1, False
@@ -158,7 +160,9 @@ def _parse_line(
     label = fold_label(name.strip("*_ \t"))
     if line.kind is not LineKind.TEXT or lead is None or not colon or not label:
         return None
-    indent, bullet, mark = lead[1], lead[2] or "", lead[3]
+    indent = lead[1]
+    bullet = lead[2] or ""
+    mark = lead[3]
     head, value, tail = _split_value(
         line.text, rest, "" if name.rstrip().endswith(mark) else mark
     )
@@ -174,7 +178,9 @@ def _parse_line(
 
 def _split_value(text: str, rest: str, mark: str) -> tuple[str, str, str]:
     """Head, value and tail of a line; `rest` follows the colon, `mark` is emphasis still open."""
-    close, begin, end = mark[::-1], len(text) - len(rest), len(text)
+    close = mark[::-1]
+    begin = len(text) - len(rest)
+    end = len(text)
     if hard_break := _HARD_BREAK.search(rest):
         end -= len(hard_break[0])
     if close and text[begin:end].lstrip().startswith(close):

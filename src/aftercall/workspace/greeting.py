@@ -72,7 +72,8 @@ def truncate(text: str, max_chars: int) -> str:
 
 def _split(text: str) -> tuple[str, str]:
     for end in _END.finditer(text):
-        head, rest = text[: end.end()], text[end.end() :].strip()
+        head = text[: end.end()]
+        rest = text[end.end() :].strip()
         if not rest or not _goes_on(head, rest):
             return head.strip(), rest
     return text, ""

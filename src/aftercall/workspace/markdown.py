@@ -348,7 +348,8 @@ def merge_texts(base: str | None, own: str, other: str) -> MergedText:
     Where both changed the same lines, ours stay in place and theirs are left over. Without a
     base, what both have counts as the base, so each side has only added lines.
     """
-    ours, theirs = own.split("\n"), other.split("\n")
+    ours = own.split("\n")
+    theirs = other.split("\n")
     if base is None:
         return MergedText("\n".join(_unite(ours, theirs)))
     return _merge(base.split("\n"), ours, theirs)
@@ -356,7 +357,8 @@ def merge_texts(base: str | None, own: str, other: str) -> MergedText:
 
 def _merge(base: list[str], ours: list[str], theirs: list[str]) -> MergedText:
     """Both changes of a text; what clashes with ours is left over, for the page of conflicts."""
-    own, other = _list_changes(base, ours), _list_changes(base, theirs)
+    own = _list_changes(base, ours)
+    other = _list_changes(base, theirs)
     merged: list[str] = []
     left_over: list[str] = []
     at = 0
@@ -387,7 +389,8 @@ def _list_changes(base: list[str], side: list[str]) -> list[_LineChange]:
     tail = 0
     while tail < shorter - head and base[-1 - tail] == side[-1 - tail]:
         tail += 1
-    old, new = base[head : len(base) - tail], side[head : len(side) - tail]
+    old = base[head : len(base) - tail]
+    new = side[head : len(side) - tail]
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     return [
         _LineChange(head + i1, head + i2, new[j1:j2])
@@ -399,7 +402,8 @@ def _list_changes(base: list[str], side: list[str]) -> list[_LineChange]:
 def _find_range(own: list[_LineChange], other: list[_LineChange]) -> tuple[int, int]:
     """The first lines of the base that changed, with all changes that overlap them."""
     first = min([*own[:1], *other[:1]], key=lambda change: (change.start, change.stop))
-    start, stop = first.start, first.stop
+    start = first.start
+    stop = first.stop
     is_growing = True
     while is_growing:
         touched = [one for one in (*own, *other) if one.overlaps(start, stop)]

@@ -153,7 +153,9 @@ class MissingFiles:
         if len(missing) > MAX_DELETED or 2 * len(missing) > known:
             self._note_loss(len(missing), known)
         trusted = frozenset() if self.find_loss() else self._seen
-        deleted, lost, waiting = [], [], []
+        deleted = []
+        lost = []
+        waiting = []
         for path in missing:
             if path not in trusted:
                 lost.append(path)

@@ -94,7 +94,8 @@ class AgentSink:
             "AFTERCALL_RESULT_FILE": str(result),
             "AFTERCALL_KEY": folder.name,
         }
-        output, errors = folder / "output.txt", folder / "errors.txt"
+        output = folder / "output.txt"
+        errors = folder / "errors.txt"
         with output.open("wb") as out, errors.open("wb") as err:
             try:
                 process = subprocess.Popen(
@@ -143,7 +144,8 @@ class AgentSink:
         if result.get("state") != "done":
             reason = "the command says that it could not be done"
             return _refuse(reason, str(result.get("reason") or ""))
-        link, note = result.get("link"), result.get("note")
+        link = result.get("link")
+        note = result.get("note")
         return SinkReceipt(
             link[:MAX_LINK_CHARS] if isinstance(link, str) else None,
             note[:MAX_NOTE_CHARS] if isinstance(note, str) else "",

@@ -161,7 +161,8 @@ def _escape_ics(text: str) -> str:
 
 def _fold_ics(line: str) -> str:
     """At most 75 octets a line, never cut inside a character."""
-    folded, width = "", 0
+    folded = ""
+    width = 0
     for char in line:
         size = len(char.encode())
         if width + size > _MAX_ICS_LINE_OCTETS:
@@ -268,7 +269,8 @@ def _entry_lines(
     """The lines of one conversation: its calls, then what came of them."""
     lines = ["Calls:"]
     for leg, archive in zip(legs, archives, strict=False):
-        start, end = leg.started_at.astimezone(zone), leg.ended_at.astimezone(zone)
+        start = leg.started_at.astimezone(zone)
+        end = leg.ended_at.astimezone(zone)
         reason = leg.end_reason.replace("_", " ")
         lines.append(f"- {start:%H:%M:%S} to {end:%H:%M:%S}, {reason}: `{archive}`")
     requests = [_entry_line(row) for row in rows if row.kind == "request"]

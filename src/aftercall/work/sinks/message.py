@@ -154,7 +154,9 @@ def _write(work: SinkWork) -> str:
 
 def make_carrier(settings: Settings) -> MessageSender | None:
     """The configured carrier, else the one whose keys are set."""
-    chosen, twilio, telnyx = settings.message.carrier, settings.twilio, settings.telnyx
+    chosen = settings.message.carrier
+    twilio = settings.twilio
+    telnyx = settings.telnyx
     if chosen in (None, "twilio") and twilio.account_sid and twilio.auth_token:
         sender = settings.message.sender or twilio.phone_number
         if sender:
@@ -211,7 +213,8 @@ class EmailSink:
 
     def _connect(self) -> smtplib.SMTP:
         """A connection that is logged in. Only a wrong password is refused for good."""
-        host, port = self._settings.host or "", self._settings.port
+        host = self._settings.host or ""
+        port = self._settings.port
         try:
             if self._settings.security == "tls":
                 server: smtplib.SMTP = smtplib.SMTP_SSL(
@@ -246,7 +249,8 @@ class EmailSink:
     def _write(self, work: SinkWork) -> EmailMessage:
         message = EmailMessage()
         message["Subject"] = " ".join(work.title.split())[:MAX_SUBJECT_CHARS]
-        message["From"], message["To"] = self._settings.sender, self._settings.to
+        message["From"] = self._settings.sender
+        message["To"] = self._settings.to
         message["Date"] = format_datetime(self._clock.now())
         message["Message-ID"] = f"<{work.key.replace(':', '.')}@aftercall>"
         message["Auto-Submitted"] = "auto-generated"
