@@ -16,6 +16,7 @@ from typing import get_args
 from aftercall.clock import format_instant, parse_instant
 from aftercall.english.clauses import EMPTY_VERBS, POINTERS
 from aftercall.english.dates import latest_day
+from aftercall.english.text import normalise
 from aftercall.english.words import jaccard_similarity, overlap_coefficient, stems
 from aftercall.model.calls import MAX_TURNS, REQUEST_EVENT, Call, Event
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, TurnRef
@@ -46,6 +47,7 @@ _ACTION_STEMS = stems(
     "remember follow message email text fix check"
 )
 _NOT_WORDS = re.compile(r"[\W_]+")
+_COUNTED = re.compile(r"\b(\d+) (\w+)")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 
@@ -120,16 +122,33 @@ def key_of(conversation: str, kind: str, request_kind: str, title: str) -> str:
 def is_same_title(title: str, kind: str, other: str, other_kind: str) -> bool:
     """Whether one title says what the other says, or more.
 
-    Ten chairs and ten tables are two things, however much else the titles share.
+    Ten chairs and ten tables are two things, however much else the titles share; so are two boxes
+    and three.
     """
     if normalise_title(title) == normalise_title(other):
         return True
+    if is_other_amount(title, other):
+        return False
     first = _topic_stems(title)
     second = _topic_stems(other)
     is_told = min(len(first), len(second)) > 1
     is_within = is_told and overlap_coefficient(first, second) == 1
     is_near = jaccard_similarity(first, second) >= MIN_SIMILARITY_ANY_KIND
     return is_within and (kind == other_kind or is_near)
+
+
+def is_other_amount(title: str, other: str) -> bool:
+    """Whether both count the same thing, and not the same number of it."""
+    counted = _count_things(other)
+    return any(
+        number != counted.get(thing, number)
+        for thing, number in _count_things(title).items()
+    )
+
+
+def _count_things(title: str) -> dict[frozenset[str], str]:
+    found = _COUNTED.findall(normalise(title).text)
+    return {stems(thing): number for number, thing in found if stems(thing)}
 
 
 def is_like(title: str, other: str) -> bool:
