@@ -10,7 +10,7 @@ from typing import cast
 
 from aftercall.english.clauses import POINTERS, split_plain_sentences, stands_alone
 from aftercall.english.introductions import find_call_name, find_pronouns
-from aftercall.english.names import take_name
+from aftercall.english.names import is_full_name, take_name
 from aftercall.english.text import MASK, Plain, normalise
 from aftercall.english.words import compile_pattern, load_patterns, stems
 from aftercall.llm.reader import as_sentence
@@ -40,6 +40,7 @@ _LASTS = "F"  # label of a clause that states a fact
 _LIKELY = 0.35  # from here a clause is taken for one
 _PERSONAL = ("person", "emotional", "routine")
 _UNTOLD = ("hypothetical", "hearsay", "withdraw", "ignore")
+_POINTING = POINTERS | {"he", "she", "they", "him", "her"}
 _REACH = 2  # clauses back in which a fact may find its subject
 MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
@@ -49,6 +50,7 @@ _UNREAL = _PATTERNS["unreal"]
 _PASSING = _PATTERNS["passing"]
 _CORRECTS = _PATTERNS["corrects"]
 _ASKS_FOR = _PATTERNS["asks_for"]
+_RELATIVE = compile_pattern("(?:the|his|her|their) <kin>")
 _DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
 
@@ -79,10 +81,11 @@ def find_facts(
         if not _may_tell(act, refused) or is_taken_back(act, after):
             continue
         kind = _find_kind(act) or _guess_kind(talk, at, index)
-        if kind and told and _goes_on(told[-1][1][-1], act):
+        context = _find_context(acts, number)
+        if kind and told and _goes_on(told[-1][1], context, act):
             told[-1][1].append(act)
         elif kind:
-            told.append((kind, [*_find_context(acts, number), act]))
+            told.append((kind, [*context, act]))
     drafts = (_draft(said, *kind) for kind, said in told if _is_whole(said))
     return list({draft.words: draft for draft in drafts}.values())
 
@@ -92,33 +95,62 @@ def _find_context(acts: list[Act], number: int) -> list[Act]:
     act = acts[number]
     if stands_alone(act.clause.text):
         return []
-    earlier = [
-        other for other in acts[max(0, number - _REACH) : number] if _says(other)
-    ]
+    earlier = [other for other in acts[max(0, number - _REACH) : number] if _says(other)]
     if not earlier:
         return []
     before = earlier[-1]
-    is_asked = before.speaker == "agent" and before.clause.is_question
-    is_asked = is_asked and bool(_ASKS_FOR.match(before.clause.text))
-    is_told = before.seq == act.seq and before.kind not in _UNTOLD
-    return [before] if is_asked or is_told else []
+    is_told = before.seq == act.seq and before.kind in (*_TELLING, "fault")
+    is_told = is_told and not before.clause.is_question
+    return [before] if is_told or _asked_of(before) else []
+
+
+def _asked_of(act: Act) -> str:
+    """What an agent asks for: "the address" of "and what's the address?"."""
+    plain = act.clause.plain
+    match = _ASKS_FOR.fullmatch(plain.text) if act.speaker == "agent" else None
+    return plain.between(*match.span("what")).said.strip(" ?,.") if match else ""
 
 
 def _is_whole(acts: list[Act]) -> bool:
-    return stands_alone(" ".join(act.clause.text for act in acts))
+    """Whether clauses are understood without the call, and say more than who speaks."""
+    said = " ".join(act.clause.text for act in acts)
+    return stands_alone(said) and not all(map(_introduces, acts))
+
+
+def _introduces(act: Act) -> bool:
+    """ "I'm Ann Lee", "I'm the granny": who speaks, and no more."""
+    match = _NAMED.match(act.clause.text)
+    who = act.clause.plain.after(match.end()) if match else act.clause.plain.slice(0, 0)
+    name = take_name(who, 0)
+    is_named = is_full_name(name.lower().split())
+    is_alone = is_named and not stems(who.slice(len(name.split())).text)
+    return is_alone or bool(_RELATIVE.fullmatch(who.text))
 
 
 def _says(act: Act) -> bool:
     return not act.is_bare and bool(stems(act.clause.text))
 
 
-def _goes_on(before: Act, act: Act) -> bool:
-    """Whether a clause is the next of the same sentence, so that both are one fact."""
-    one = before.clause
-    two = act.clause
-    same = (one.seq, one.sentence) == (two.seq, two.sentence)
+def _goes_on(told: list[Act], context: list[Act], act: Act) -> bool:
+    """Whether a clause needs the fact before it, or is the next of the same sentence."""
+    one, two = told[-1].clause, act.clause
     between = one.plain.source[one.plain.words[-1].end : two.plain.words[0].start]
-    return same and len(between.split()) <= 1
+    is_next = (one.seq, one.sentence) == (two.seq, two.sentence)
+    return context == told[-1:] or (is_next and len(between.split()) <= 1)
+
+
+def list_told_features(talk: Sequence[TalkTurn], at: int, index: int) -> list[str]:
+    """What the models of facts look at: also how much a clause says, and parts of its words."""
+    text, words = talk[at].clauses[index].text, talk[at].words[index]
+    return [
+        *list_fact_features(talk, at, index),
+        f"alone:{stands_alone(text)}",
+        f"told:{min(len(stems(text)), 5)}",
+        f"points:{min(len(_POINTING.intersection(words)), 2)}",
+        *(f"skip:{one}_{two}" for one, two in zip(words, words[2:], strict=False)),
+        *(f"head:{word[:4]}" for word in words if len(word) > 4),
+        *(f"tail:{word[-3:]}" for word in words if len(word) > 5),
+    ]
 
 
 def _guess_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
@@ -126,7 +158,7 @@ def _guess_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
     text = talk[at].clauses[index].text
     if _UNREAL.search(text) or _PASSING.match(text):
         return None
-    features = list_fact_features(talk, at, index)
+    features = list_told_features(talk, at, index)
     if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
         return None
     odds = load_clause_model("fact_kinds").weigh(features)
@@ -188,14 +220,17 @@ def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactD
 
 
 def _tell(acts: list[Act]) -> str:
-    """The clauses as one line; a question and a sentence end as such."""
+    """The clauses as one line: "Address: 4 Mill Lane", "I've moved. It's 4 Mill Lane now"."""
     text = ""
     for act, after in itertools.zip_longest(acts, acts[1:]):
-        text += put_right(act.clause.plain).said.strip(" ,")
-        if after is None:
-            break
-        is_whole = act.clause.sentence != after.clause.sentence
-        text += "? " if act.clause.is_question else ". " if is_whole else " "
+        is_end = not after or act.clause.sentence != after.clause.sentence
+        said = put_right(act.clause.plain).said
+        if asked := _asked_of(act):
+            text += f"{asked}: "
+        elif is_end:
+            text += said.strip(" ,") + (". " if after else "")
+        else:
+            text += said + (", " if act.clause.plain.ends_with == "," else " ")
     text = _JOINT.sub("", text)
     return text[:1].upper() + text[1:]
 
