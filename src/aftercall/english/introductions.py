@@ -11,6 +11,7 @@ from aftercall.english.names import (
     MIN_SPELLED,
     NEVER_NAMES,
     NO_NAME,
+    TITLES,
     describes,
     find_addressed_name,
     find_spelled,
@@ -41,11 +42,11 @@ _SURE = tuple(
     compile_pattern(pattern)
     for pattern in (
         r"(?:^|.*? )my (?:full |first |own |last |sur|family )?(?:name is|names)(?: also| my)?",
-        rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}this is(?: actually)?",
-        rf"^{_LEAD}(?:here is|myself|you (?:are )?(?:speak|speaking|talking) (?:to|with))",
+        rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}(?:this is(?: actually)?|here is)",
+        rf"^{_LEAD}(?:myself|you (?:are )?(?:speak|speaking|talking) (?:to|with))",
         r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
         r"(?:^|.*? )(?:is|its|be|put it|put me)(?: down)? under(?: the name| mine)?",
-        r"(?:^|.*? )(?:the |that is )?(?:sur|last )?name (?:is|of)",
+        r"(?:^|.*? )(?:the |that is )?(?:sur|last )?(?:name (?:is|of)|names)",
         r".*my name is not \S+(?: \S+)? (?:it is|but)",
         r"^(?P<own>\S+) (?:\S+ ){1,3}put(?= (?P=own) )",
     )
@@ -63,11 +64,13 @@ _AFTER = vocabulary(
 # After a lone first name these say nothing: "it's Anna the cat ran off with".
 _AFTER_FULL = vocabulary("is the in on can could would it about")
 _SPEAKS = vocabulary("here speaking calling again ringing")
-_SPOKEN_BETWEEN = _SPEAKS | frozenset("abcdefghijklmnopqrstuvwxyz")
+_SPOKEN_BETWEEN = (
+    _SPEAKS | {"well", "or", "it", "is"} | frozenset("abcdefghijklmnopqrstuvwxyz")
+)
 _OWN_AFTER = re.compile(r" (?:this side|is (?:my|the) name)\b")
 _RELATED = compile_pattern(r"(?:^|.* )i am (?:his|her|their|the) \S+(?: \S+)?")
 _IN_FULL = re.compile(
-    r"\b(?P<part>[A-Z][\w'’-]{2,})(?: is my name| from \w+)?[.,]"
+    r"\b(?P<part>[A-Z][\w'’-]{2,})(?: is my name| from (?:the )?\w+)?[.,]"
     r"(?: (?:(?:[A-Za-z]|double)(?:[ .,]+|$))+)?"
     r" ?(?P<full>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){1,2})"
 )
@@ -84,7 +87,7 @@ _ASKS_NAME = re.compile(
     r"\b(?:"
     r"(?:your|the) (?:full |first |last |own )?(?:name|surname)"
     r"|who am i (?:speaking|talking)"
-    r"|who(?:'s| is) (?:calling|this|speaking)"
+    r"|who(?:'?s| is) (?:calling|this|speaking|placing|ordering|booking)"
     r"|what name"
     r"|name (?:is it|should|shall|please)"
     r"|owner's (?:last |full |first )?name"
@@ -107,6 +110,7 @@ _OTHERS_NAME = re.compile(
     r"|\bcompany\b",
     re.I,
 )
+_OWN_NAME = re.compile(r"\byour (?:own |full |first )?name\b", re.I)
 _CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")
 _MIN_ECHO = 0.6
 _GREETS = re.compile(
@@ -121,12 +125,15 @@ class GivenName(NamedTuple):
 
     name: str
     corrects: bool = False
+    is_own: bool = False
+    """Whether the agent asked for the caller's own name."""
 
 
 def asks_name(text: str) -> bool:
     """Whether an agent asks the caller for a name."""
     plain = text.replace("’", "'")
-    return bool(_ASKS_NAME.search(plain)) and not _OTHERS_NAME.search(plain)
+    is_others = bool(_OTHERS_NAME.search(plain)) and not _OWN_NAME.search(plain)
+    return bool(_ASKS_NAME.search(plain)) and not is_others
 
 
 class Hearing(NamedTuple):
@@ -137,6 +144,7 @@ class Hearing(NamedTuple):
     is_echoed: bool = False
     is_answer: bool = False
     is_others: bool = False
+    is_own: bool = False
 
 
 def find_given_name(text: str, hearing: Hearing) -> GivenName | None:
@@ -184,6 +192,8 @@ def _is_short(part: str, name: str) -> bool:
 
 
 def _maybe_bare(sentence: Plain, before: str, hearing: Hearing) -> str:
+    if hearing.is_others and not hearing.is_own:
+        return ""
     is_first = hearing.is_opening and not hearing.is_answer and has_capitals(sentence)
     if not hearing.is_asked and not before and not is_first:
         return ""
@@ -254,7 +264,7 @@ def _named_first(sentence: Plain) -> str:
 
 def _end_of(sentence: Plain, at: int, name: str) -> int:
     """The place behind a name, before which a title may stand."""
-    while at < len(sentence.words) and sentence.words[at].norm in word_class("title"):
+    while at < len(sentence.words) and sentence.words[at].norm in TITLES:
         at += 1
     return at + len(name.split())
 
@@ -270,7 +280,10 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     end = _end_of(sentence, at, name)
     is_closed = not after or bool(sentence.words[end - 1].stop)
     is_full = len(name.split()) > 1
-    goes_on = after in _AFTER and (is_full or after not in _AFTER_FULL)
+    is_spelled = is_full and len(after) == 1 and after.isalpha()
+    goes_on = is_spelled or (
+        after in _AFTER and (is_full or after not in _AFTER_FULL)
+    )
     return (is_closed or goes_on) and not describes(name)
 
 
@@ -279,7 +292,7 @@ def _fuller_after(sentence: Plain, at: int, name: str) -> str:
     end = _end_of(sentence, at, name)
     norms = [word.norm for word in sentence.words[end:]]
     end += len(list(itertools.takewhile(_SPOKEN_BETWEEN.__contains__, norms)))
-    is_apart = sentence.words[end - 1].stop == ","
+    is_apart = "," in (word.stop for word in sentence.words[at:end])
     fuller = take_name(sentence, end) if is_apart else ""
     return fuller if len(fuller.split()) > len(name.split()) else name
 
@@ -306,7 +319,7 @@ def _skip_to_name(sentence: Plain) -> int:
     words = sentence.words
     lead = re.match(_LEAD, f"{sentence.text} ")
     at = max(sentence.index(lead.end()) if lead else 0, _after_letters(sentence))
-    while at < len(words) - 1 and words[at].norm in word_class("title"):
+    while at < len(words) - 1 and words[at].norm in TITLES:
         at += 1
     return at
 
@@ -335,12 +348,15 @@ class NameListener:
             return None
         self._heard += 1
         hearing = self._hearing._replace(is_opening=self._heard <= OPENING_TURNS)
-        self._hearing = hearing._replace(is_asked=False, is_echoed=False)
+        self._hearing = hearing._replace(
+            is_asked=False, is_echoed=False, is_own=False
+        )
         given = find_given_name(text, hearing)
         if given is None:
             return None
         self.last = given.name
-        return GivenName(given.name, given.corrects or hearing.is_echoed)
+        corrects = given.corrects or hearing.is_echoed
+        return GivenName(given.name, corrects, hearing.is_own)
 
     def _hear_agent(self, text: str) -> None:
         """What the agent's words mean for the next answer: a name asked for, or said back."""
@@ -350,6 +366,7 @@ class NameListener:
             is_echoed=is_echoed,
             is_answer="?" in text and not _GREETS.search(text),
             is_others=bool(_OTHERS_NAME.search(text)),
+            is_own=bool(_OWN_NAME.search(text)),
         )
 
 
@@ -375,9 +392,11 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
         said = text if speaker == "caller" else ""
         if given is None:
             continue
-        is_fuller = _is_fuller(best, given.name)
-        if not best or given.corrects or is_fuller:
-            best = _joined(best, given) if given.corrects else given.name
+        is_other = given.is_own and not _is_alike(best, given.name)
+        if not best or is_other or _is_fuller(best, given.name):
+            best = given.name
+        elif given.corrects:
+            best = _joined(best, given)
     return best or None
 
 
@@ -388,6 +407,12 @@ def _names_two(text: str) -> bool:
         return bool(_ON_SPEAKER.search(text))
     plain = word_class("stop") | NEVER_NAMES
     return not any(name.lower() in plain for name in match.group("one", "two"))
+
+
+def _is_alike(one: str, other: str) -> bool:
+    """Whether two names share a part, in full or in short."""
+    pairs = itertools.product(one.lower().split(), other.lower().split())
+    return any(_is_short(*pair) or _is_short(*pair[::-1]) for pair in pairs)
 
 
 def _joined(best: str, given: GivenName) -> str:

@@ -30,6 +30,7 @@ _PLACES = vocabulary(
 NO_NAME = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$|[\W\d_]|.*(?:'s?$|@)"
 )
+TITLES = word_class("title") | vocabulary("commander lieutenant admiral councillor")
 _OF_OTHERS = vocabulary(
     "for with to from about her his their my tell ask mr mrs ms miss dr"
 )
@@ -54,7 +55,7 @@ def given_names() -> frozenset[str]:
 def take_name(plain: Plain, at: int) -> str:
     """The name that begins at a word, or nothing."""
     words = plain.words
-    while at < len(words) and words[at].norm in word_class("title"):
+    while at < len(words) and words[at].norm in TITLES:
         at += 1
     is_cased = has_capitals(plain)
     parts: list[str] = []
@@ -163,7 +164,8 @@ def respell(name: str, spelled: str) -> str:
     parts = name.split()
     alike = [measure_likeness(part.lower(), spelled) for part in parts]
     best = max(range(len(parts)), key=lambda index: alike[index])
-    is_there = spelled in parts[best].lower().split("-")
+    part = parts[best].lower()
+    is_there = spelled in part and not part.endswith(("'s", "’s"))
     if alike[best] >= MIN_LIKENESS and not is_there:
         parts[best] = spelled.capitalize()
     return " ".join(parts)

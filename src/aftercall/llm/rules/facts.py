@@ -1,11 +1,8 @@
-"""Facts that a caller plainly tells: by one table of patterns, and by a model of clauses."""
+"""Facts that a caller plainly tells, by a model of clauses."""
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import cast
 
 from aftercall.english.clauses import POINTERS, split_plain_sentences, stands_alone
@@ -37,10 +34,11 @@ _PATTERNS = load_patterns("aftercall.llm.rules", "facts")
 MAX_SUMMARY_CHARS = 100
 _TELLING = ("tell", "own", "correct")
 _LASTS = "F"  # label of a clause that states a fact
-_LIKELY = 0.35  # from here a clause is taken for one
+_LIKELY = 0.3  # from here a clause is taken for one
 _PERSONAL = ("person", "emotional", "routine")
 _UNTOLD = ("hypothetical", "hearsay", "withdraw", "ignore")
 _POINTING = POINTERS | {"he", "she", "they", "him", "her"}
+_MEASURES = frozenset(("<day>", "<month>", "<num>", "<ord>"))
 _REACH = 2  # clauses back in which a fact may find its subject
 MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
@@ -48,22 +46,11 @@ _PRIVATE = _PATTERNS["private"]
 _VAGUE = _PATTERNS["vague"]
 _UNREAL = _PATTERNS["unreal"]
 _PASSING = _PATTERNS["passing"]
-_CORRECTS = _PATTERNS["corrects"]
+_PLAIN = _PATTERNS["plain"]
 _ASKS_FOR = _PATTERNS["asks_for"]
 _RELATIVE = compile_pattern("(?:the|his|her|their) <kin>")
 _DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
-
-
-@cache
-def _rows() -> tuple[tuple[_Kind, re.Pattern[str]], ...]:
-    """The patterns of `facts.toml` in order, each with the kind of fact it finds."""
-    text = files(__package__).joinpath("facts.toml").read_text("utf-8")
-    return tuple(
-        ((row["category"], row["visibility"]), compile_pattern(pattern))
-        for row in tomllib.loads(text)["fact"]
-        for pattern in row["patterns"]
-    )
 
 
 def find_facts(
@@ -80,7 +67,7 @@ def find_facts(
         after = acts[number + 1 : number + 2]
         if not _may_tell(act, refused) or is_taken_back(act, after):
             continue
-        kind = _find_kind(act) or _guess_kind(talk, at, index)
+        kind = _find_kind(talk, at, index)
         context = _find_context(acts, number)
         if kind and told and _goes_on(told[-1][1], context, act):
             told[-1][1].append(act)
@@ -145,7 +132,7 @@ def list_told_features(talk: Sequence[TalkTurn], at: int, index: int) -> list[st
     return [
         *list_fact_features(talk, at, index),
         f"alone:{stands_alone(text)}",
-        f"told:{min(len(stems(text)), 5)}",
+        f"told:{min(len(stems(text)) + len(_MEASURES.intersection(words)), 5)}",
         f"points:{min(len(_POINTING.intersection(words)), 2)}",
         *(f"skip:{one}_{two}" for one, two in zip(words, words[2:], strict=False)),
         *(f"head:{word[:4]}" for word in words if len(word) > 4),
@@ -153,13 +140,14 @@ def list_told_features(talk: Sequence[TalkTurn], at: int, index: int) -> list[st
     ]
 
 
-def _guess_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
+def _find_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
     """What the models take for a fact that lasts."""
     text = talk[at].clauses[index].text
     if _UNREAL.search(text) or _PASSING.match(text):
         return None
     features = list_told_features(talk, at, index)
-    if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
+    is_likely = load_clause_model("facts").weigh(features)[_LASTS] >= _LIKELY
+    if not is_likely and not _PLAIN.fullmatch(text):
         return None
     odds = load_clause_model("fact_kinds").weigh(features)
     category = cast(Category, max(odds, key=odds.__getitem__))
@@ -182,22 +170,6 @@ def _may_tell(act: Act, refused: frozenset[str]) -> bool:
     return (
         act.kind in _TELLING and not is_empty and not stems(act.matter.text) & refused
     )
-
-
-def _find_kind(act: Act) -> _Kind | None:
-    """Category and visibility of a fact, by the first row of the table that fits.
-
-    "No, it is Leeds" is a correction.
-    """
-    text = act.matter.text
-    if act.kind == "own" or _UNREAL.search(text):
-        return None
-    texts = (act.clause.text, act.matter.text)
-    for (category, visibility), pattern in _rows():
-        if any(map(pattern.fullmatch, texts)):
-            return category, "private" if _PRIVATE.search(text) else visibility
-    is_correction = act.answer == "no" and _CORRECTS.fullmatch(text)
-    return ("correction", "private") if is_correction else None
 
 
 def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactDraft:
