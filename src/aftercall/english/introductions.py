@@ -26,6 +26,7 @@ from aftercall.english.names import (
 from aftercall.english.text import Plain, cut_text, normalise
 from aftercall.english.words import (
     compile_pattern,
+    listed_words,
     load_patterns,
     vocabulary,
     word_class,
@@ -47,6 +48,7 @@ _SURE = tuple(
         r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
         r"(?:^|.*? )(?:is|its|be|put it|put me)(?: down)? under(?: the name| mine)?",
         r"(?:^|.*? )(?:the |that is )?(?:sur|last )?(?:name (?:is|of)|names)",
+        r"^(?:well|or|first name)",
         r".*my name is not \S+(?: \S+)? (?:it is|but)",
         r"^(?P<own>\S+) (?:\S+ ){1,3}put(?= (?P=own) )",
     )
@@ -75,11 +77,20 @@ _IN_FULL = re.compile(
     r" ?(?P<full>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){1,2})"
 )
 _OF_OTHERS = vocabulary("her his their my she he they was for tell ask")
-# Two people on one phone: neither is the caller.
+# Two people on one phone: only a full name tells whose profile it is.
 _TWO = re.compile(
     r"(?:\b(?:[Ii]t[’']s|[Tt]his is|[Ww]e[’']re) |^|[.!?] )(?P<one>[A-Z][a-z]+)"
     r",? and (?P<two>[A-Z][a-z]+)(?:(?:[’']s| is) (?:here|on)\b|(?: [A-Z][a-z]+)?(?:[.,!]|$))"
 )
+# Who jokes on the phone gives no name: children egg each other on, an agent doubts the order.
+_PRANKS = {
+    "caller": re.compile(r"\b(?:shut up|shh+)\b", re.I),
+    "agent": re.compile(
+        r"\b(?:real|serious|genuine) (?:order|issue|booking|emergency|request|name)\b"
+        r"|\bis there a real\b|\bgrown-?up\b|\bprank",
+        re.I,
+    ),
+}
 _ON_SPEAKER = re.compile(r"\bon (?:the )?speaker\b")
 # Before a name these show that it is somebody else's, or part of a message.
 _OTHERS = _PATTERNS["others"]
@@ -110,7 +121,7 @@ _OTHERS_NAME = re.compile(
     r"|\bcompany\b",
     re.I,
 )
-_OWN_NAME = re.compile(r"\byour (?:own |full |first )?name\b", re.I)
+_OWN_NAME = re.compile(r"(?<!in )(?<!under )\byour (?:own |full |first )?name\b", re.I)
 _CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")
 _MIN_ECHO = 0.6
 _GREETS = re.compile(
@@ -170,20 +181,32 @@ def _hear_sentence(
     if name:
         corrects = bool(_CORRECTS.match(sentence.text))
         is_new = not before or _is_fuller(before, name) or not hearing.is_asked
-        is_shorter = len(name.split()) < len(before.split())
-        is_taken = corrects or (is_new and not is_shorter)
-        return GivenName(name if is_taken else before, corrects)
+        is_new = is_new or (" " in name and " " not in before)
+        if corrects or (is_new and len(name.split()) >= len(before.split())):
+            return GivenName(name, corrects)
+        is_part = hearing.is_asked and _is_other_part(sentence, before, name)
+        is_first = hearing.is_own or before.lower() in given_names()
+        joined = f"{before} {name}" if is_first else f"{name} {before}"
+        return GivenName(joined if is_part else before)
     spelled = find_spelled(sentence) if found else ""
     if found and spelled:
         return GivenName(respell(found.name, spelled), found.corrects)
     return found
 
 
+def _is_other_part(sentence: Plain, before: str, name: str) -> bool:
+    """ "Fairclough. Dominic.", "Fairclough. First name Dominic"."""
+    is_one = " " not in f"{before}{name}" and not _is_alike(before, name)
+    said = sentence.text.removeprefix("first name ").split()
+    is_rare = name.lower() in given_names() or name.lower() not in listed_words()
+    return is_one and is_rare and len(said) == 1
+
+
 def _is_fuller(short: str, name: str) -> bool:
     """Whether a name holds every part of another, in full or as the beginning of a part."""
     parts, whole = short.lower().split(), name.lower().split()
     is_held = all(any(_is_short(part, other) for other in whole) for part in parts)
-    return is_held and parts != whole and len(whole) >= len(parts)
+    return is_held and sorted(parts) != sorted(whole) and len(whole) >= len(parts)
 
 
 def _is_short(part: str, name: str) -> bool:
@@ -240,7 +263,8 @@ def _counts(
     is_full, is_sure = len(name.split()) > 1, match.re is not _OPENING
     if is_full and describes(name):
         return False
-    is_written = is_full and is_sure and has_capitals(sentence)
+    is_first = hearing.is_opening and not hearing.is_answer
+    is_written = is_full and (is_sure or is_first) and has_capitals(sentence)
     if is_written or " name is" in f" {match.group()}":
         return True
     is_free = is_sure or hearing.is_opening or hearing.is_asked
@@ -383,9 +407,11 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
     """The caller's own name in its fullest form, as last put right."""
     listener = NameListener()
     best = said = ""
+    are_two = False
     for speaker, text in turns:
-        if speaker == "caller" and _names_two(text):
+        if _PRANKS[speaker].search(text):
             return None
+        are_two = are_two or (speaker == "caller" and _names_two(text))
         given = listener.process_turn(speaker, text)
         if speaker == "agent" and not best:
             best = find_addressed_name(said, text)
@@ -397,11 +423,12 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
             best = given.name
         elif given.corrects:
             best = _joined(best, given)
-    return best or None
+    is_sure = bool(best) and not (are_two and " " not in best)
+    return best if is_sure else None
 
 
 def _names_two(text: str) -> bool:
-    """ "It's Ann and Peter here": the names of two callers are not one name."""
+    """ "It's Ann and Peter here": neither first name is the caller's alone."""
     match = _TWO.search(text)
     if match is None:
         return bool(_ON_SPEAKER.search(text))

@@ -28,7 +28,7 @@ _PLACES = vocabulary(
 )
 # Days, figures, what somebody owns, addresses.
 NO_NAME = re.compile(
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$|[\W\d_]|.*(?:'s?$|@)"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$|[\W\d_]|(?:\w-)+\w$|.*(?:'s?$|@)"
 )
 TITLES = word_class("title") | vocabulary("commander lieutenant admiral councillor")
 _OF_OTHERS = vocabulary(
