@@ -110,7 +110,7 @@ _VAGUE_NOUNS = vocabulary("code number pin digits")
 _MIN_TOLD_WORDS = 2
 _MAX_COMPARED = 20  # secrets of one turn
 _REACH = 3  # clauses that a plea for silence reaches back over
-_MIN_TELLING_CHARS = 6
+_MAX_GAP_WORDS = 2  # between two clauses of one confidence
 _NEAR = 45  # characters after figures in which a noun may say what they are
 _MIN_FIGURES = 3
 _NUMBERED = re.compile(
@@ -408,8 +408,22 @@ def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[
             told += _beside(clause, clauses, earlier, is_enough=bool(told))
         told += _more_of_it(told, clauses)
         for part in told:
-            words = part.plain.cited
-            yield Secret(part.seq, words, words, _feels(part.text))
+            words = _cite_confided(part, [clause, *told])
+            yield Secret(part.seq, words, part.plain.cited, _feels(words.lower()))
+
+
+def _cite_confided(part: Clause, told: list[Clause]) -> str:
+    """The part with what was confided right beside it, and with the plea for silence."""
+    source = part.plain.source
+    start, end = part.plain.words[0].start, part.plain.words[-1].end
+    near = [other.plain.words for other in told if other.seq == part.seq]
+    for words in sorted(near, key=lambda words: words[0].start):
+        if len(source[end : words[0].start].split()) <= _MAX_GAP_WORDS:
+            end = max(end, words[-1].end)
+    for words in sorted(near, key=lambda words: -words[-1].end):
+        if len(source[words[-1].end : start].split()) <= _MAX_GAP_WORDS:
+            start = min(start, words[0].start)
+    return source[start:end]
 
 
 def _beside(
