@@ -179,19 +179,26 @@ def _hear_sentence(
     before = found.name if found else ""
     name = _name_in(sentence, hearing) or _maybe_bare(sentence, before, hearing)
     if name:
-        corrects = bool(_CORRECTS.match(sentence.text))
-        is_new = not before or _is_fuller(before, name) or not hearing.is_asked
-        is_new = is_new or (" " in name and " " not in before)
-        if corrects or (is_new and len(name.split()) >= len(before.split())):
-            return GivenName(name, corrects)
-        is_part = hearing.is_asked and _is_other_part(sentence, before, name)
-        is_first = hearing.is_own or before.lower() in given_names()
-        joined = f"{before} {name}" if is_first else f"{name} {before}"
-        return GivenName(joined if is_part else before)
+        return _choose_name(before, name, sentence, hearing)
     spelled = find_spelled(sentence) if found else ""
     if found and spelled:
         return GivenName(respell(found.name, spelled), found.corrects)
     return found
+
+
+def _choose_name(
+    before: str, name: str, sentence: Plain, hearing: Hearing
+) -> GivenName:
+    """Of two names said in one turn the fuller one, or both where they are its parts."""
+    corrects = bool(_CORRECTS.match(sentence.text))
+    is_new = not hearing.is_asked or not before or _is_fuller(before, name)
+    is_new = is_new or (" " in name and " " not in before)
+    if corrects or (is_new and len(name.split()) >= len(before.split())):
+        return GivenName(name, corrects)
+    if not hearing.is_asked or not _is_other_part(sentence, before, name):
+        return GivenName(before)
+    is_first = hearing.is_own or before.lower() in given_names()
+    return GivenName(f"{before} {name}" if is_first else f"{name} {before}")
 
 
 def _is_other_part(sentence: Plain, before: str, name: str) -> bool:
@@ -305,9 +312,7 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     is_closed = not after or bool(sentence.words[end - 1].stop)
     is_full = len(name.split()) > 1
     is_spelled = is_full and len(after) == 1 and after.isalpha()
-    goes_on = is_spelled or (
-        after in _AFTER and (is_full or after not in _AFTER_FULL)
-    )
+    goes_on = is_spelled or (after in _AFTER and (is_full or after not in _AFTER_FULL))
     return (is_closed or goes_on) and not describes(name)
 
 
@@ -372,9 +377,7 @@ class NameListener:
             return None
         self._heard += 1
         hearing = self._hearing._replace(is_opening=self._heard <= OPENING_TURNS)
-        self._hearing = hearing._replace(
-            is_asked=False, is_echoed=False, is_own=False
-        )
+        self._hearing = hearing._replace(is_asked=False, is_echoed=False, is_own=False)
         given = find_given_name(text, hearing)
         if given is None:
             return None
@@ -405,13 +408,20 @@ def _echoes(text: str, name: str) -> bool:
 
 def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
     """The caller's own name in its fullest form, as last put right."""
+    heard = list(turns)
+    if any(_PRANKS[speaker].search(text) for speaker, text in heard):
+        return None
+    best = _follow_names(heard)
+    said = (text for speaker, text in heard if speaker == "caller")
+    if " " not in best and any(map(_names_two, said)):
+        return None
+    return best or None
+
+
+def _follow_names(turns: list[tuple[Speaker, str]]) -> str:
     listener = NameListener()
     best = said = ""
-    are_two = False
     for speaker, text in turns:
-        if _PRANKS[speaker].search(text):
-            return None
-        are_two = are_two or (speaker == "caller" and _names_two(text))
         given = listener.process_turn(speaker, text)
         if speaker == "agent" and not best:
             best = find_addressed_name(said, text)
@@ -423,8 +433,7 @@ def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
             best = given.name
         elif given.corrects:
             best = _joined(best, given)
-    is_sure = bool(best) and not (are_two and " " not in best)
-    return best if is_sure else None
+    return best
 
 
 def _names_two(text: str) -> bool:

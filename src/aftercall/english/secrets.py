@@ -40,7 +40,7 @@ _UNIT = re.compile(
     r"|row|gardens|hill|place|terrace|grove))(?!\S)"
 )
 _HOUR_BEFORE = re.compile(
-    r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $"
+    r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between|since) $"
 )
 _FIGURE = re.compile(r"[a-z]?\d+(?:[-.:/]\d+)*[a-z]?")
 # What a device shows: a letter and figures. Codes that are sent or set are figures alone.
@@ -53,8 +53,11 @@ _ASKED = re.compile(
     r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I
 )
 _CODE = re.compile(r"code|pin|combination", re.I)  # what an agent may tell when asked
+# "Don't tell me your password", "which door is it?": these ask for no code.
 _WARNS = re.compile(
-    r"\b(?:do not|don['’]t|never) (?:tell|give|say|state|share|read)\b", re.I
+    r"\b(?:(?:do not|don['’]t|never) (?:tell|give|say|state|share|read)"
+    r"|which (?:door|gate|lock|locker|key))\b",
+    re.I,
 )
 _PASSWORD = _PATTERNS["password"]
 _SAYS = _PATTERNS["says"]
@@ -170,8 +173,11 @@ def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
     kept: dict[int, list[Secret]] = {}
     for secret in secrets:
         known = kept.setdefault(secret.seq, [])
-        if not any(secret.words in other.words for other in known[-_MAX_COMPARED:]):
-            known.append(secret)
+        if any(secret.words in other.words for other in known[-_MAX_COMPARED:]):
+            continue
+        while known and known[-1].words in secret.words:
+            known.pop()
+        known.append(secret)
     return [
         FactDraft(
             category=secret.category,

@@ -82,7 +82,9 @@ def _find_context(acts: list[Act], number: int) -> list[Act]:
     act = acts[number]
     if stands_alone(act.clause.text):
         return []
-    earlier = [other for other in acts[max(0, number - _REACH) : number] if _says(other)]
+    earlier = [
+        other for other in acts[max(0, number - _REACH) : number] if _says(other)
+    ]
     if not earlier:
         return []
     before = earlier[-1]
