@@ -11,6 +11,7 @@ from aftercall.english.names import (
     MIN_SPELLED,
     NEVER_NAMES,
     NO_NAME,
+    PRANKS,
     TITLES,
     describes,
     find_addressed_name,
@@ -82,15 +83,6 @@ _TWO = re.compile(
     r"(?:\b(?:[Ii]t[’']s|[Tt]his is|[Ww]e[’']re) |^|[.!?] )(?P<one>[A-Z][a-z]+)"
     r",? and (?P<two>[A-Z][a-z]+)(?:(?:[’']s| is) (?:here|on)\b|(?: [A-Z][a-z]+)?(?:[.,!]|$))"
 )
-# Who jokes on the phone gives no name: children egg each other on, an agent doubts the order.
-_PRANKS = {
-    "caller": re.compile(r"\b(?:shut up|shh+)\b", re.I),
-    "agent": re.compile(
-        r"\b(?:real|serious|genuine) (?:order|issue|booking|emergency|request|name)\b"
-        r"|\bis there a real\b|\bgrown-?up\b|\bprank",
-        re.I,
-    ),
-}
 _ON_SPEAKER = re.compile(r"\bon (?:the )?speaker\b")
 # Before a name these show that it is somebody else's, or part of a message.
 _OTHERS = _PATTERNS["others"]
@@ -409,7 +401,7 @@ def _echoes(text: str, name: str) -> bool:
 def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
     """The caller's own name in its fullest form, as last put right."""
     heard = list(turns)
-    if any(_PRANKS[speaker].search(text) for speaker, text in heard):
+    if any(PRANKS[speaker].search(text) for speaker, text in heard):
         return None
     best = _follow_names(heard)
     said = (text for speaker, text in heard if speaker == "caller")

@@ -240,6 +240,7 @@ def _find_keys(seq: int, text: str) -> Iterator[Secret]:
 
 
 def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
+    """Numbers and passwords of one text, by the nouns in it and by the question before it."""
     asked = _asked_for(question)
     label = noun = _password_asked(question)
     before: Plain | None = None

@@ -1,4 +1,16 @@
-"""Facts that a caller plainly tells, by a model of clauses."""
+"""Facts that a caller plainly tells, by a model of clauses.
+
+Each clause of the caller goes through these steps:
+
+1. What is asked, denied, supposed, refused or hidden as a secret is no fact.
+2. The model `facts` says how likely the clause states something that lasts. A few plain forms
+   (habits, home, family, how to be reached) need no model.
+3. The model `fact_kinds` says which kind of fact it is; personal kinds are private.
+4. A clause that is not understood alone is told with the one before it: with the caller's own
+   statement, or with what the agent asked for ("Address: 4 Mill Lane"). If the clause before is
+   a fact already, both are one.
+5. What still needs the call to be understood, or only says who speaks, is left out.
+"""
 
 import itertools
 import re
@@ -36,14 +48,17 @@ _TELLING = ("tell", "own", "correct")
 _LASTS = "F"  # label of a clause that states a fact
 _LIKELY = 0.3  # from here a clause is taken for one
 _PERSONAL = ("person", "emotional", "routine")
-_UNTOLD = ("hypothetical", "hearsay", "withdraw", "ignore")
 _POINTING = POINTERS | {"he", "she", "they", "him", "her"}
+# Days, months and numbers, which are no stems but say something.
 _MEASURES = frozenset(("<day>", "<month>", "<num>", "<ord>"))
 _REACH = 2  # clauses back in which a fact may find its subject
 MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
+# Of health, feelings and money: private whatever the kind of fact.
 _PRIVATE = _PATTERNS["private"]
+# Words that say nothing without what was said before: "it is", "I think".
 _VAGUE = _PATTERNS["vague"]
+# What may be, was, or is only somebody's word.
 _UNREAL = _PATTERNS["unreal"]
 _PASSING = _PATTERNS["passing"]
 _PLAIN = _PATTERNS["plain"]
@@ -101,7 +116,11 @@ def _asked_of(act: Act) -> str:
 
 
 def _is_whole(acts: list[Act]) -> bool:
-    """Whether clauses are understood without the call, and say more than who speaks."""
+    """Whether clauses are understood without the call, and say more than who speaks.
+
+    Silence is better than a fact that nobody understands: a clause about "him" is no fact where
+    no clause before it says who that is.
+    """
     said = " ".join(act.clause.text for act in acts)
     return stands_alone(said) and not all(map(_introduces, acts))
 
@@ -117,6 +136,7 @@ def _introduces(act: Act) -> bool:
 
 
 def _says(act: Act) -> bool:
+    """Whether a clause has words with a meaning of their own, and is not only a yes or no."""
     return not act.is_bare and bool(stems(act.clause.text))
 
 
@@ -129,7 +149,18 @@ def _goes_on(told: list[Act], context: list[Act], act: Act) -> bool:
 
 
 def list_told_features(talk: Sequence[TalkTurn], at: int, index: int) -> list[str]:
-    """What the models of facts look at: also how much a clause says, and parts of its words."""
+    """What the models of facts look at, besides the features that all models of clauses share.
+
+    | feature | tells |
+    |---|---|
+    | alone | whether the clause is understood without the call |
+    | told | how many words with a meaning of their own, days and numbers it has |
+    | points | how many words like "it" and "he" it has |
+    | skip | two words with one between them |
+    | head, tail | beginnings and ends of words, for words that no call taught |
+
+    The training makes the same features: who changes one trains both models again.
+    """
     text, words = talk[at].clauses[index].text, talk[at].words[index]
     return [
         *list_fact_features(talk, at, index),
@@ -236,6 +267,10 @@ def read_profile(
     facts: list[FactDraft],
     acts: list[Act],
 ) -> Profile:
+    """Who the caller is: name and zone as found before; notes from facts, context from the talk.
+
+    Notes are standing preferences of the caller that are understood alone.
+    """
     said = [turn.text for turn in turns if turn.speaker == "caller"]
     call_name = find_call_name(said)
     notes = [
@@ -266,6 +301,7 @@ def _tells_care(act: Act) -> bool:
 
 
 def _join(texts: Iterable[str]) -> str | None:
+    """The first few texts as sentences, each once."""
     kept = list(dict.fromkeys(texts))[:MAX_NOTES]
     return " ".join(as_sentence(text) for text in kept) or None
 
@@ -283,6 +319,7 @@ def read_identity(turns: Iterable[Turn]) -> Identity:
 
 
 def _name_and_creature(sentence: Plain) -> tuple[str | None, str | None]:
+    """ "I'm Ada, the booking assistant": the agent's name and what it is, where it says so."""
     described = _CREATURE.fullmatch(sentence.text)
     creature = sentence.between(*described.span("creature")).said if described else None
     match = _NAMED.match(sentence.text)
