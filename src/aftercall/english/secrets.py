@@ -175,7 +175,7 @@ def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
         known = kept.setdefault(secret.seq, [])
         if any(secret.words in other.words for other in known[-_MAX_COMPARED:]):
             continue
-        while known and known[-1].words in secret.words:
+        while known and known[-1].words in secret.hidden:
             known.pop()
         known.append(secret)
     return [
