@@ -41,9 +41,9 @@ from aftercall.llm.rules.clause_model import (
     Labels,
     ModelName,
     TalkTurn,
-    list_fact_features,
     list_features,
 )
+from aftercall.llm.rules.facts import list_told_features
 from aftercall.llm.rules.judgement import (
     NAMES,
     OTHER,
@@ -356,7 +356,7 @@ def train_facts(lessons: Iterable[Lesson]) -> tuple[ClauseModel, ClauseModel]:
     for lesson in lessons:
         for (at, index), kind in lesson.facts.items():
             if kind and lesson.talk[at].speaker == "caller":
-                features = list_fact_features(lesson.talk, at, index)
+                features = list_told_features(lesson.talk, at, index)
                 is_sure = lesson.is_of_facts or kind != NO_FACT
                 rows.append((features, kind, 1.0 if is_sure else OTHER_WEIGHT))
     is_fact = [NO_FACT if kind == NO_FACT else FACT for _, kind, _ in rows]

@@ -11,6 +11,8 @@ from aftercall.english.names import (
     MIN_SPELLED,
     NEVER_NAMES,
     NO_NAME,
+    PRANKS,
+    TITLES,
     describes,
     find_addressed_name,
     find_spelled,
@@ -25,6 +27,7 @@ from aftercall.english.names import (
 from aftercall.english.text import Plain, cut_text, normalise
 from aftercall.english.words import (
     compile_pattern,
+    listed_words,
     load_patterns,
     vocabulary,
     word_class,
@@ -41,11 +44,12 @@ _SURE = tuple(
     compile_pattern(pattern)
     for pattern in (
         r"(?:^|.*? )my (?:full |first |own |last |sur|family )?(?:name is|names)(?: also| my)?",
-        rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}this is(?: actually)?",
-        rf"^{_LEAD}(?:here is|myself|you (?:are )?(?:speak|speaking|talking) (?:to|with))",
+        rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}(?:this is(?: actually)?|here is)",
+        rf"^{_LEAD}(?:myself|you (?:are )?(?:speak|speaking|talking) (?:to|with))",
         r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
         r"(?:^|.*? )(?:is|its|be|put it|put me)(?: down)? under(?: the name| mine)?",
-        r"(?:^|.*? )(?:the |that is )?(?:sur|last )?name (?:is|of)",
+        r"(?:^|.*? )(?:the |that is )?(?:sur|last )?(?:name (?:is|of)|names)",
+        r"^(?:well|or|first name)",
         r".*my name is not \S+(?: \S+)? (?:it is|but)",
         r"^(?P<own>\S+) (?:\S+ ){1,3}put(?= (?P=own) )",
     )
@@ -63,16 +67,18 @@ _AFTER = vocabulary(
 # After a lone first name these say nothing: "it's Anna the cat ran off with".
 _AFTER_FULL = vocabulary("is the in on can could would it about")
 _SPEAKS = vocabulary("here speaking calling again ringing")
-_SPOKEN_BETWEEN = _SPEAKS | frozenset("abcdefghijklmnopqrstuvwxyz")
+_SPOKEN_BETWEEN = (
+    _SPEAKS | {"well", "or", "it", "is"} | frozenset("abcdefghijklmnopqrstuvwxyz")
+)
 _OWN_AFTER = re.compile(r" (?:this side|is (?:my|the) name)\b")
 _RELATED = compile_pattern(r"(?:^|.* )i am (?:his|her|their|the) \S+(?: \S+)?")
 _IN_FULL = re.compile(
-    r"\b(?P<part>[A-Z][\w'’-]{2,})(?: is my name| from \w+)?[.,]"
+    r"\b(?P<part>[A-Z][\w'’-]{2,})(?: is my name| from (?:the )?\w+)?[.,]"
     r"(?: (?:(?:[A-Za-z]|double)(?:[ .,]+|$))+)?"
     r" ?(?P<full>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){1,2})"
 )
 _OF_OTHERS = vocabulary("her his their my she he they was for tell ask")
-# Two people on one phone: neither is the caller.
+# Two people on one phone: only a full name tells whose profile it is.
 _TWO = re.compile(
     r"(?:\b(?:[Ii]t[’']s|[Tt]his is|[Ww]e[’']re) |^|[.!?] )(?P<one>[A-Z][a-z]+)"
     r",? and (?P<two>[A-Z][a-z]+)(?:(?:[’']s| is) (?:here|on)\b|(?: [A-Z][a-z]+)?(?:[.,!]|$))"
@@ -84,7 +90,7 @@ _ASKS_NAME = re.compile(
     r"\b(?:"
     r"(?:your|the) (?:full |first |last |own )?(?:name|surname)"
     r"|who am i (?:speaking|talking)"
-    r"|who(?:'s| is) (?:calling|this|speaking)"
+    r"|who(?:'?s| is) (?:calling|this|speaking|placing|ordering|booking)"
     r"|what name"
     r"|name (?:is it|should|shall|please)"
     r"|owner's (?:last |full |first )?name"
@@ -107,6 +113,7 @@ _OTHERS_NAME = re.compile(
     r"|\bcompany\b",
     re.I,
 )
+_OWN_NAME = re.compile(r"(?<!in )(?<!under )\byour (?:own |full |first )?name\b", re.I)
 _CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")
 _MIN_ECHO = 0.6
 _GREETS = re.compile(
@@ -121,12 +128,15 @@ class GivenName(NamedTuple):
 
     name: str
     corrects: bool = False
+    is_own: bool = False
+    """Whether the agent asked for the caller's own name."""
 
 
 def asks_name(text: str) -> bool:
     """Whether an agent asks the caller for a name."""
     plain = text.replace("’", "'")
-    return bool(_ASKS_NAME.search(plain)) and not _OTHERS_NAME.search(plain)
+    is_others = bool(_OTHERS_NAME.search(plain)) and not _OWN_NAME.search(plain)
+    return bool(_ASKS_NAME.search(plain)) and not is_others
 
 
 class Hearing(NamedTuple):
@@ -137,6 +147,7 @@ class Hearing(NamedTuple):
     is_echoed: bool = False
     is_answer: bool = False
     is_others: bool = False
+    is_own: bool = False
 
 
 def find_given_name(text: str, hearing: Hearing) -> GivenName | None:
@@ -160,22 +171,41 @@ def _hear_sentence(
     before = found.name if found else ""
     name = _name_in(sentence, hearing) or _maybe_bare(sentence, before, hearing)
     if name:
-        corrects = bool(_CORRECTS.match(sentence.text))
-        is_new = not before or _is_fuller(before, name) or not hearing.is_asked
-        is_shorter = len(name.split()) < len(before.split())
-        is_taken = corrects or (is_new and not is_shorter)
-        return GivenName(name if is_taken else before, corrects)
+        return _choose_name(before, name, sentence, hearing)
     spelled = find_spelled(sentence) if found else ""
     if found and spelled:
         return GivenName(respell(found.name, spelled), found.corrects)
     return found
 
 
+def _choose_name(
+    before: str, name: str, sentence: Plain, hearing: Hearing
+) -> GivenName:
+    """Of two names said in one turn the fuller one, or both where they are its parts."""
+    corrects = bool(_CORRECTS.match(sentence.text))
+    is_new = not hearing.is_asked or not before or _is_fuller(before, name)
+    is_new = is_new or (" " in name and " " not in before)
+    if corrects or (is_new and len(name.split()) >= len(before.split())):
+        return GivenName(name, corrects)
+    if not hearing.is_asked or not _is_other_part(sentence, before, name):
+        return GivenName(before)
+    is_first = hearing.is_own or before.lower() in given_names()
+    return GivenName(f"{before} {name}" if is_first else f"{name} {before}")
+
+
+def _is_other_part(sentence: Plain, before: str, name: str) -> bool:
+    """ "Fairclough. Dominic.", "Fairclough. First name Dominic"."""
+    is_one = " " not in f"{before}{name}" and not _is_alike(before, name)
+    said = sentence.text.removeprefix("first name ").split()
+    is_rare = name.lower() in given_names() or name.lower() not in listed_words()
+    return is_one and is_rare and len(said) == 1
+
+
 def _is_fuller(short: str, name: str) -> bool:
     """Whether a name holds every part of another, in full or as the beginning of a part."""
     parts, whole = short.lower().split(), name.lower().split()
     is_held = all(any(_is_short(part, other) for other in whole) for part in parts)
-    return is_held and parts != whole and len(whole) >= len(parts)
+    return is_held and sorted(parts) != sorted(whole) and len(whole) >= len(parts)
 
 
 def _is_short(part: str, name: str) -> bool:
@@ -184,6 +214,8 @@ def _is_short(part: str, name: str) -> bool:
 
 
 def _maybe_bare(sentence: Plain, before: str, hearing: Hearing) -> str:
+    if hearing.is_others and not hearing.is_own:
+        return ""
     is_first = hearing.is_opening and not hearing.is_answer and has_capitals(sentence)
     if not hearing.is_asked and not before and not is_first:
         return ""
@@ -230,7 +262,8 @@ def _counts(
     is_full, is_sure = len(name.split()) > 1, match.re is not _OPENING
     if is_full and describes(name):
         return False
-    is_written = is_full and is_sure and has_capitals(sentence)
+    is_first = hearing.is_opening and not hearing.is_answer
+    is_written = is_full and (is_sure or is_first) and has_capitals(sentence)
     if is_written or " name is" in f" {match.group()}":
         return True
     is_free = is_sure or hearing.is_opening or hearing.is_asked
@@ -254,7 +287,7 @@ def _named_first(sentence: Plain) -> str:
 
 def _end_of(sentence: Plain, at: int, name: str) -> int:
     """The place behind a name, before which a title may stand."""
-    while at < len(sentence.words) and sentence.words[at].norm in word_class("title"):
+    while at < len(sentence.words) and sentence.words[at].norm in TITLES:
         at += 1
     return at + len(name.split())
 
@@ -270,7 +303,8 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     end = _end_of(sentence, at, name)
     is_closed = not after or bool(sentence.words[end - 1].stop)
     is_full = len(name.split()) > 1
-    goes_on = after in _AFTER and (is_full or after not in _AFTER_FULL)
+    is_spelled = is_full and len(after) == 1 and after.isalpha()
+    goes_on = is_spelled or (after in _AFTER and (is_full or after not in _AFTER_FULL))
     return (is_closed or goes_on) and not describes(name)
 
 
@@ -279,7 +313,7 @@ def _fuller_after(sentence: Plain, at: int, name: str) -> str:
     end = _end_of(sentence, at, name)
     norms = [word.norm for word in sentence.words[end:]]
     end += len(list(itertools.takewhile(_SPOKEN_BETWEEN.__contains__, norms)))
-    is_apart = sentence.words[end - 1].stop == ","
+    is_apart = "," in (word.stop for word in sentence.words[at:end])
     fuller = take_name(sentence, end) if is_apart else ""
     return fuller if len(fuller.split()) > len(name.split()) else name
 
@@ -306,7 +340,7 @@ def _skip_to_name(sentence: Plain) -> int:
     words = sentence.words
     lead = re.match(_LEAD, f"{sentence.text} ")
     at = max(sentence.index(lead.end()) if lead else 0, _after_letters(sentence))
-    while at < len(words) - 1 and words[at].norm in word_class("title"):
+    while at < len(words) - 1 and words[at].norm in TITLES:
         at += 1
     return at
 
@@ -335,12 +369,13 @@ class NameListener:
             return None
         self._heard += 1
         hearing = self._hearing._replace(is_opening=self._heard <= OPENING_TURNS)
-        self._hearing = hearing._replace(is_asked=False, is_echoed=False)
+        self._hearing = hearing._replace(is_asked=False, is_echoed=False, is_own=False)
         given = find_given_name(text, hearing)
         if given is None:
             return None
         self.last = given.name
-        return GivenName(given.name, given.corrects or hearing.is_echoed)
+        corrects = given.corrects or hearing.is_echoed
+        return GivenName(given.name, corrects, hearing.is_own)
 
     def _hear_agent(self, text: str) -> None:
         """What the agent's words mean for the next answer: a name asked for, or said back."""
@@ -350,6 +385,7 @@ class NameListener:
             is_echoed=is_echoed,
             is_answer="?" in text and not _GREETS.search(text),
             is_others=bool(_OTHERS_NAME.search(text)),
+            is_own=bool(_OWN_NAME.search(text)),
         )
 
 
@@ -364,30 +400,47 @@ def _echoes(text: str, name: str) -> bool:
 
 def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
     """The caller's own name in its fullest form, as last put right."""
+    heard = list(turns)
+    if any(PRANKS[speaker].search(text) for speaker, text in heard):
+        return None
+    best = _follow_names(heard)
+    said = (text for speaker, text in heard if speaker == "caller")
+    if " " not in best and any(map(_names_two, said)):
+        return None
+    return best or None
+
+
+def _follow_names(turns: list[tuple[Speaker, str]]) -> str:
     listener = NameListener()
     best = said = ""
     for speaker, text in turns:
-        if speaker == "caller" and _names_two(text):
-            return None
         given = listener.process_turn(speaker, text)
         if speaker == "agent" and not best:
             best = find_addressed_name(said, text)
         said = text if speaker == "caller" else ""
         if given is None:
             continue
-        is_fuller = _is_fuller(best, given.name)
-        if not best or given.corrects or is_fuller:
-            best = _joined(best, given) if given.corrects else given.name
-    return best or None
+        is_other = given.is_own and not _is_alike(best, given.name)
+        if not best or is_other or _is_fuller(best, given.name):
+            best = given.name
+        elif given.corrects:
+            best = _joined(best, given)
+    return best
 
 
 def _names_two(text: str) -> bool:
-    """ "It's Ann and Peter here": the names of two callers are not one name."""
+    """ "It's Ann and Peter here": neither first name is the caller's alone."""
     match = _TWO.search(text)
     if match is None:
         return bool(_ON_SPEAKER.search(text))
     plain = word_class("stop") | NEVER_NAMES
     return not any(name.lower() in plain for name in match.group("one", "two"))
+
+
+def _is_alike(one: str, other: str) -> bool:
+    """Whether two names share a part, in full or in short."""
+    pairs = itertools.product(one.lower().split(), other.lower().split())
+    return any(_is_short(*pair) or _is_short(*pair[::-1]) for pair in pairs)
 
 
 def _joined(best: str, given: GivenName) -> str:

@@ -36,7 +36,11 @@ Span = tuple[int, int]
 
 
 class ValueMask:
-    """Blots values out of texts, letter for letter."""
+    """Blots values out of texts, letter for letter.
+
+    A value of figures is found however it is grouped or said; any other by its words, and by runs
+    of three of them that tell enough.
+    """
 
     def __init__(self, values: Iterable[str]) -> None:
         phrases: list[Tokens] = []
@@ -190,11 +194,13 @@ def _say(number: int) -> list[str]:
 
 
 def _fold(word: str) -> str:
+    """The word without regard to capitals; "zero" and "oh" are the same figure."""
     folded = word.translate(_SAME).casefold()
     return "oh" if folded == "zero" else folded
 
 
 def _to_figure(said: str) -> str:
+    """The digit that is written or said."""
     return str(int(said)) if said.isdecimal() else _SPOKEN_FIGURES[_fold(said)]
 
 

@@ -1,4 +1,9 @@
-"""What a name looks like: its words, how it is written, how it is spelled out."""
+"""What a name looks like: its words, how it is written, how it is spelled out.
+
+Where a text has capitals, a name is written with them and common words are not. Where it has none,
+as in many transcripts, a word counts as part of a name if no list here knows it as a common word.
+Titles are left out of a name. Short forms of given names are in `given_names.txt`.
+"""
 
 import re
 from collections.abc import Iterable
@@ -28,8 +33,18 @@ _PLACES = vocabulary(
 )
 # Days, figures, what somebody owns, addresses.
 NO_NAME = re.compile(
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$|[\W\d_]|.*(?:'s?$|@)"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?$|[\W\d_]|(?:\w-)+\w$|.*(?:'s?$|@)"
 )
+TITLES = word_class("title") | vocabulary("commander lieutenant admiral councillor")
+# Who jokes on the phone gives no name: children egg each other on, an agent doubts the order.
+PRANKS = {
+    "caller": re.compile(r"\b(?:shut up|shh+)\b", re.I),
+    "agent": re.compile(
+        r"\b(?:real|serious|genuine) (?:order|issue|booking|emergency|request|name)\b"
+        r"|\bis there a real\b|\bgrown-?up\b|\bprank",
+        re.I,
+    ),
+}
 _OF_OTHERS = vocabulary(
     "for with to from about her his their my tell ask mr mrs ms miss dr"
 )
@@ -40,7 +55,10 @@ MIN_LIKENESS = 0.5
 
 @cache
 def short_forms() -> dict[str, frozenset[str]]:
-    """Each given name with its short forms."""
+    """Each given name with its short forms, in small letters.
+
+    "Alexandra: alex sandra sandy": by these, a short name and the full one are the same person's.
+    """
     lines = files("aftercall.english").joinpath("given_names.txt").read_text("utf-8")
     pairs = (line.partition(":") for line in lines.splitlines() if line)
     return {full: frozenset(shorts.split()) for full, _, shorts in pairs}
@@ -48,13 +66,19 @@ def short_forms() -> dict[str, frozenset[str]]:
 
 @cache
 def given_names() -> frozenset[str]:
+    """All given names that are known, in full and in short."""
     return frozenset(short_forms()).union(*short_forms().values())
 
 
 def take_name(plain: Plain, at: int) -> str:
-    """The name that begins at a word, or nothing."""
+    """The name that begins at a word, or nothing.
+
+    Titles before it are skipped. It ends at a stop, at a common word, and before it is said again
+    ("Quayle, Leonard Quayle"). Without capitals it has at most three parts, since nothing shows
+    where it ends.
+    """
     words = plain.words
-    while at < len(words) and words[at].norm in word_class("title"):
+    while at < len(words) and words[at].norm in TITLES:
         at += 1
     is_cased = has_capitals(plain)
     parts: list[str] = []
@@ -117,6 +141,7 @@ def _may_be_name(norm: str, said: str, *, is_cased: bool) -> bool:
 
 
 def _capitalise(word: str) -> str:
+    """A part of a name as names are written; one with a capital in it stays as it is."""
     if word in _PARTICLES or any(char.isupper() for char in word):
         return word
     return "-".join(part[:1].upper() + part[1:] for part in word.split("-"))
@@ -138,6 +163,7 @@ def _is_description(parts: list[str]) -> bool:
 
 
 def is_full_name(parts: list[str]) -> bool:
+    """Whether words are a first and a last name, and neither a place nor a description."""
     plain = word_class("stop") | _PLACES
     return len(parts) > 1 and not any(
         part in plain or is_descriptive(part) for part in parts
@@ -163,13 +189,15 @@ def respell(name: str, spelled: str) -> str:
     parts = name.split()
     alike = [measure_likeness(part.lower(), spelled) for part in parts]
     best = max(range(len(parts)), key=lambda index: alike[index])
-    is_there = spelled in parts[best].lower().split("-")
+    part = parts[best].lower()
+    is_there = spelled in part and not part.endswith(("'s", "’s"))
     if alike[best] >= MIN_LIKENESS and not is_there:
         parts[best] = spelled.capitalize()
     return " ".join(parts)
 
 
 def measure_likeness(first: str, second: str) -> float:
+    """How alike two words are written: 1 for the same, 0 for no letter in common."""
     return SequenceMatcher(None, first, second).ratio()
 
 
@@ -181,7 +209,11 @@ _ADDRESSES = re.compile(
 
 
 def find_addressed_name(said: str, answer: str) -> str:
-    """The full name in a caller's words by part of which the agent speaks to them at once."""
+    """The full name in a caller's words by part of which the agent speaks to them at once.
+
+    "Ernest Blakey, about my order." "Certainly, Mr Blakey." After a title the agent says the last
+    name, else the first. A name that the caller gives as somebody else's is none.
+    """
     other = r"[A-Z][\w'’-]+"
     for address in _ADDRESSES.finditer(answer):
         part = re.escape(address["name"])

@@ -40,7 +40,7 @@ _UNIT = re.compile(
     r"|row|gardens|hill|place|terrace|grove))(?!\S)"
 )
 _HOUR_BEFORE = re.compile(
-    r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between) $"
+    r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between|since) $"
 )
 _FIGURE = re.compile(r"[a-z]?\d+(?:[-.:/]\d+)*[a-z]?")
 # What a device shows: a letter and figures. Codes that are sent or set are figures alone.
@@ -53,8 +53,11 @@ _ASKED = re.compile(
     r"\?|\b(?:need|please|may i|tell me|give me|read me|take|confirm|enter|say)\b", re.I
 )
 _CODE = re.compile(r"code|pin|combination", re.I)  # what an agent may tell when asked
+# "Don't tell me your password", "which door is it?": these ask for no code.
 _WARNS = re.compile(
-    r"\b(?:do not|don['’]t|never) (?:tell|give|say|state|share|read)\b", re.I
+    r"\b(?:(?:do not|don['’]t|never) (?:tell|give|say|state|share|read)"
+    r"|which (?:door|gate|lock|locker|key))\b",
+    re.I,
 )
 _PASSWORD = _PATTERNS["password"]
 _SAYS = _PATTERNS["says"]
@@ -110,7 +113,7 @@ _VAGUE_NOUNS = vocabulary("code number pin digits")
 _MIN_TOLD_WORDS = 2
 _MAX_COMPARED = 20  # secrets of one turn
 _REACH = 3  # clauses that a plea for silence reaches back over
-_MIN_TELLING_CHARS = 6
+_MAX_GAP_WORDS = 2  # between two clauses of one confidence
 _NEAR = 45  # characters after figures in which a noun may say what they are
 _MIN_FIGURES = 3
 _NUMBERED = re.compile(
@@ -170,8 +173,11 @@ def secret_facts(secrets: Iterable[Secret]) -> list[FactDraft]:
     kept: dict[int, list[Secret]] = {}
     for secret in secrets:
         known = kept.setdefault(secret.seq, [])
-        if not any(secret.words in other.words for other in known[-_MAX_COMPARED:]):
-            known.append(secret)
+        if any(secret.words in other.words for other in known[-_MAX_COMPARED:]):
+            continue
+        while known and known[-1].words in secret.hidden:
+            known.pop()
+        known.append(secret)
     return [
         FactDraft(
             category=secret.category,
@@ -234,6 +240,7 @@ def _find_keys(seq: int, text: str) -> Iterator[Secret]:
 
 
 def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
+    """Numbers and passwords of one text, by the nouns in it and by the question before it."""
     asked = _asked_for(question)
     label = noun = _password_asked(question)
     before: Plain | None = None
@@ -408,8 +415,22 @@ def _find_confidences(clauses: list[Clause], earlier: list[Clause]) -> Iterator[
             told += _beside(clause, clauses, earlier, is_enough=bool(told))
         told += _more_of_it(told, clauses)
         for part in told:
-            words = part.plain.cited
-            yield Secret(part.seq, words, words, _feels(part.text))
+            words = _cite_confided(part, [clause, *told])
+            yield Secret(part.seq, words, part.plain.cited, _feels(words.lower()))
+
+
+def _cite_confided(part: Clause, told: list[Clause]) -> str:
+    """The part with what was confided right beside it, and with the plea for silence."""
+    source = part.plain.source
+    start, end = part.plain.words[0].start, part.plain.words[-1].end
+    near = [other.plain.words for other in told if other.seq == part.seq]
+    for words in sorted(near, key=lambda words: words[0].start):
+        if len(source[end : words[0].start].split()) <= _MAX_GAP_WORDS:
+            end = max(end, words[-1].end)
+    for words in sorted(near, key=lambda words: -words[-1].end):
+        if len(source[words[-1].end : start].split()) <= _MAX_GAP_WORDS:
+            start = min(start, words[0].start)
+    return source[start:end]
 
 
 def _beside(

@@ -260,12 +260,31 @@ def test_of_a_code_its_figures_are_hidden_and_not_who_says_it() -> None:
     assert [fact.words for fact in reading.facts] == ["four one nine"]
 
 
-def test_a_confidence_goes_on_in_who_does_not_know_yet() -> None:
+def test_a_confidence_and_who_does_not_know_yet_are_one_secret() -> None:
     reading = _read(
         "A: Is it an occasion?\nC: Please keep this to yourself, I'm retiring in June. My "
         "husband doesn't even know yet."
     )
-    assert [fact.visibility for fact in reading.facts] == ["secret", "secret"]
+    assert [(fact.visibility, fact.words) for fact in reading.facts] == [
+        (
+            "secret",
+            "Please keep this to yourself, I'm retiring in June. My husband doesn't even know yet",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        "A: Which door is it?\nC: The seven six two oak. It's on the ticket.",
+        "A: Are you with us?\nC: I've been a member since nineteen eighty four.",
+        "A: No fines.\nC: Nobody tells you anything. Well, that has cheered me up.",
+        "A: A room?\nC: Yes. Joe says it's supposed to be a surprise for me.",
+    ],
+)
+def test_what_only_sounds_like_a_secret_is_none(talk: str) -> None:
+    reading = _read(talk)
+    assert not any(fact.visibility == "secret" for fact in reading.facts)
 
 
 def test_who_warns_of_telling_a_password_asks_for_none() -> None:

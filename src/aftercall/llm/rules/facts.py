@@ -1,16 +1,25 @@
-"""Facts that a caller plainly tells: by one table of patterns, and by a model of clauses."""
+"""Facts that a caller plainly tells, by a model of clauses.
+
+Each clause of the caller goes through these steps:
+
+1. What is asked, denied, supposed, refused or hidden as a secret is no fact.
+2. The model `facts` says how likely the clause states something that lasts. A few plain forms
+   (habits, home, family, how to be reached) need no model.
+3. The model `fact_kinds` says which kind of fact it is; personal kinds are private.
+4. A clause that is not understood alone is told with the one before it: with the caller's own
+   statement, or with what the agent asked for ("Address: 4 Mill Lane"). If the clause before is
+   a fact already, both are one.
+5. What still needs the call to be understood, or only says who speaks, is left out.
+"""
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import cast
 
 from aftercall.english.clauses import POINTERS, split_plain_sentences, stands_alone
 from aftercall.english.introductions import find_call_name, find_pronouns
-from aftercall.english.names import take_name
+from aftercall.english.names import is_full_name, take_name
 from aftercall.english.text import MASK, Plain, normalise
 from aftercall.english.words import compile_pattern, load_patterns, stems
 from aftercall.llm.reader import as_sentence
@@ -37,31 +46,26 @@ _PATTERNS = load_patterns("aftercall.llm.rules", "facts")
 MAX_SUMMARY_CHARS = 100
 _TELLING = ("tell", "own", "correct")
 _LASTS = "F"  # label of a clause that states a fact
-_LIKELY = 0.35  # from here a clause is taken for one
+_LIKELY = 0.3  # from here a clause is taken for one
 _PERSONAL = ("person", "emotional", "routine")
-_UNTOLD = ("hypothetical", "hearsay", "withdraw", "ignore")
+_POINTING = POINTERS | {"he", "she", "they", "him", "her"}
+# Days, months and numbers, which are no stems but say something.
+_MEASURES = frozenset(("<day>", "<month>", "<num>", "<ord>"))
 _REACH = 2  # clauses back in which a fact may find its subject
 MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
+# Of health, feelings and money: private whatever the kind of fact.
 _PRIVATE = _PATTERNS["private"]
+# Words that say nothing without what was said before: "it is", "I think".
 _VAGUE = _PATTERNS["vague"]
+# What may be, was, or is only somebody's word.
 _UNREAL = _PATTERNS["unreal"]
 _PASSING = _PATTERNS["passing"]
-_CORRECTS = _PATTERNS["corrects"]
+_PLAIN = _PATTERNS["plain"]
 _ASKS_FOR = _PATTERNS["asks_for"]
+_RELATIVE = compile_pattern("(?:the|his|her|their) <kin>")
 _DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
-
-
-@cache
-def _rows() -> tuple[tuple[_Kind, re.Pattern[str]], ...]:
-    """The patterns of `facts.toml` in order, each with the kind of fact it finds."""
-    text = files(__package__).joinpath("facts.toml").read_text("utf-8")
-    return tuple(
-        ((row["category"], row["visibility"]), compile_pattern(pattern))
-        for row in tomllib.loads(text)["fact"]
-        for pattern in row["patterns"]
-    )
 
 
 def find_facts(
@@ -78,11 +82,12 @@ def find_facts(
         after = acts[number + 1 : number + 2]
         if not _may_tell(act, refused) or is_taken_back(act, after):
             continue
-        kind = _find_kind(act) or _guess_kind(talk, at, index)
-        if kind and told and _goes_on(told[-1][1][-1], act):
+        kind = _find_kind(talk, at, index)
+        context = _find_context(acts, number)
+        if kind and told and _goes_on(told[-1][1], context, act):
             told[-1][1].append(act)
         elif kind:
-            told.append((kind, [*_find_context(acts, number), act]))
+            told.append((kind, [*context, act]))
     drafts = (_draft(said, *kind) for kind, said in told if _is_whole(said))
     return list({draft.words: draft for draft in drafts}.values())
 
@@ -98,36 +103,84 @@ def _find_context(acts: list[Act], number: int) -> list[Act]:
     if not earlier:
         return []
     before = earlier[-1]
-    is_asked = before.speaker == "agent" and before.clause.is_question
-    is_asked = is_asked and bool(_ASKS_FOR.match(before.clause.text))
-    is_told = before.seq == act.seq and before.kind not in _UNTOLD
-    return [before] if is_asked or is_told else []
+    is_told = before.seq == act.seq and before.kind in (*_TELLING, "fault")
+    is_told = is_told and not before.clause.is_question
+    return [before] if is_told or _asked_of(before) else []
+
+
+def _asked_of(act: Act) -> str:
+    """What an agent asks for: "the address" of "and what's the address?"."""
+    plain = act.clause.plain
+    match = _ASKS_FOR.fullmatch(plain.text) if act.speaker == "agent" else None
+    return plain.between(*match.span("what")).said.strip(" ?,.") if match else ""
 
 
 def _is_whole(acts: list[Act]) -> bool:
-    return stands_alone(" ".join(act.clause.text for act in acts))
+    """Whether clauses are understood without the call, and say more than who speaks.
+
+    Silence is better than a fact that nobody understands: a clause about "him" is no fact where
+    no clause before it says who that is.
+    """
+    said = " ".join(act.clause.text for act in acts)
+    return stands_alone(said) and not all(map(_introduces, acts))
+
+
+def _introduces(act: Act) -> bool:
+    """ "I'm Ann Lee", "I'm the granny": who speaks, and no more."""
+    match = _NAMED.match(act.clause.text)
+    who = act.clause.plain.after(match.end()) if match else act.clause.plain.slice(0, 0)
+    name = take_name(who, 0)
+    is_named = is_full_name(name.lower().split())
+    is_alone = is_named and not stems(who.slice(len(name.split())).text)
+    return is_alone or bool(_RELATIVE.fullmatch(who.text))
 
 
 def _says(act: Act) -> bool:
+    """Whether a clause has words with a meaning of their own, and is not only a yes or no."""
     return not act.is_bare and bool(stems(act.clause.text))
 
 
-def _goes_on(before: Act, act: Act) -> bool:
-    """Whether a clause is the next of the same sentence, so that both are one fact."""
-    one = before.clause
-    two = act.clause
-    same = (one.seq, one.sentence) == (two.seq, two.sentence)
+def _goes_on(told: list[Act], context: list[Act], act: Act) -> bool:
+    """Whether a clause needs the fact before it, or is the next of the same sentence."""
+    one, two = told[-1].clause, act.clause
     between = one.plain.source[one.plain.words[-1].end : two.plain.words[0].start]
-    return same and len(between.split()) <= 1
+    is_next = (one.seq, one.sentence) == (two.seq, two.sentence)
+    return context == told[-1:] or (is_next and len(between.split()) <= 1)
 
 
-def _guess_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
+def list_told_features(talk: Sequence[TalkTurn], at: int, index: int) -> list[str]:
+    """What the models of facts look at, besides the features that all models of clauses share.
+
+    | feature | tells |
+    |---|---|
+    | alone | whether the clause is understood without the call |
+    | told | how many words with a meaning of their own, days and numbers it has |
+    | points | how many words like "it" and "he" it has |
+    | skip | two words with one between them |
+    | head, tail | beginnings and ends of words, for words that no call taught |
+
+    The training makes the same features: who changes one trains both models again.
+    """
+    text, words = talk[at].clauses[index].text, talk[at].words[index]
+    return [
+        *list_fact_features(talk, at, index),
+        f"alone:{stands_alone(text)}",
+        f"told:{min(len(stems(text)) + len(_MEASURES.intersection(words)), 5)}",
+        f"points:{min(len(_POINTING.intersection(words)), 2)}",
+        *(f"skip:{one}_{two}" for one, two in zip(words, words[2:], strict=False)),
+        *(f"head:{word[:4]}" for word in words if len(word) > 4),
+        *(f"tail:{word[-3:]}" for word in words if len(word) > 5),
+    ]
+
+
+def _find_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
     """What the models take for a fact that lasts."""
     text = talk[at].clauses[index].text
     if _UNREAL.search(text) or _PASSING.match(text):
         return None
-    features = list_fact_features(talk, at, index)
-    if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
+    features = list_told_features(talk, at, index)
+    is_likely = load_clause_model("facts").weigh(features)[_LASTS] >= _LIKELY
+    if not is_likely and not _PLAIN.fullmatch(text):
         return None
     odds = load_clause_model("fact_kinds").weigh(features)
     category = cast(Category, max(odds, key=odds.__getitem__))
@@ -152,22 +205,6 @@ def _may_tell(act: Act, refused: frozenset[str]) -> bool:
     )
 
 
-def _find_kind(act: Act) -> _Kind | None:
-    """Category and visibility of a fact, by the first row of the table that fits.
-
-    "No, it is Leeds" is a correction.
-    """
-    text = act.matter.text
-    if act.kind == "own" or _UNREAL.search(text):
-        return None
-    texts = (act.clause.text, act.matter.text)
-    for (category, visibility), pattern in _rows():
-        if any(map(pattern.fullmatch, texts)):
-            return category, "private" if _PRIVATE.search(text) else visibility
-    is_correction = act.answer == "no" and _CORRECTS.fullmatch(text)
-    return ("correction", "private") if is_correction else None
-
-
 def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactDraft:
     """From clauses that follow each other; a question before them is told, not cited."""
     text = _tell(acts)
@@ -188,14 +225,17 @@ def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactD
 
 
 def _tell(acts: list[Act]) -> str:
-    """The clauses as one line; a question and a sentence end as such."""
+    """The clauses as one line: "Address: 4 Mill Lane", "I've moved. It's 4 Mill Lane now"."""
     text = ""
     for act, after in itertools.zip_longest(acts, acts[1:]):
-        text += put_right(act.clause.plain).said.strip(" ,")
-        if after is None:
-            break
-        is_whole = act.clause.sentence != after.clause.sentence
-        text += "? " if act.clause.is_question else ". " if is_whole else " "
+        is_end = not after or act.clause.sentence != after.clause.sentence
+        said = put_right(act.clause.plain).said
+        if asked := _asked_of(act):
+            text += f"{asked}: "
+        elif is_end:
+            text += said.strip(" ,") + (". " if after else "")
+        else:
+            text += said + (", " if act.clause.plain.ends_with == "," else " ")
     text = _JOINT.sub("", text)
     return text[:1].upper() + text[1:]
 
@@ -227,6 +267,10 @@ def read_profile(
     facts: list[FactDraft],
     acts: list[Act],
 ) -> Profile:
+    """Who the caller is: name and zone as found before; notes from facts, context from the talk.
+
+    Notes are standing preferences of the caller that are understood alone.
+    """
     said = [turn.text for turn in turns if turn.speaker == "caller"]
     call_name = find_call_name(said)
     notes = [
@@ -257,6 +301,7 @@ def _tells_care(act: Act) -> bool:
 
 
 def _join(texts: Iterable[str]) -> str | None:
+    """The first few texts as sentences, each once."""
     kept = list(dict.fromkeys(texts))[:MAX_NOTES]
     return " ".join(as_sentence(text) for text in kept) or None
 
@@ -274,6 +319,7 @@ def read_identity(turns: Iterable[Turn]) -> Identity:
 
 
 def _name_and_creature(sentence: Plain) -> tuple[str | None, str | None]:
+    """ "I'm Ada, the booking assistant": the agent's name and what it is, where it says so."""
     described = _CREATURE.fullmatch(sentence.text)
     creature = sentence.between(*described.span("creature")).said if described else None
     match = _NAMED.match(sentence.text)
