@@ -64,15 +64,30 @@ _CALLS_OFF = re.compile(
 )
 
 
+_ANYWAY = re.compile(r"\b(?:anyway|anyhow|after all|all the same|regardless|still)\b")
+
+
 def ask(state: RequestState, act: Act) -> RequestState:
     """A new request, or more about one that is known; or "cancel it", which calls one off."""
     off = _find_called_off(state, act) if act.kind == "ask" else -1
     if off >= 0:
         return close(state, off, act)
     known = _find_meant(state, act)
+    if known < 0 and _takes_up_again(state, act):
+        known = state.current
+        again = state.items[known]._replace(status="open", off=None)
+        state = put(state, known, again)
     if known >= 0:
         return restate(state._replace(current=known), act)
     return _ask_anew(state, act)
+
+
+def _takes_up_again(state: RequestState, act: Act) -> bool:
+    """ "Never mind, put me down for it anyway"."""
+    last = state.items[state.current] if state.items else None
+    is_off = last is not None and last.off is not None and last.off.seq == act.seq
+    points = is_pointing(act.matter) or _is_of_it(act.matter.text)
+    return is_off and points and bool(_ANYWAY.search(act.clause.text))
 
 
 def _find_called_off(state: RequestState, act: Act) -> int:

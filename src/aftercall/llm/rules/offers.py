@@ -191,14 +191,14 @@ _ALL = re.compile(
     r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b"
 )
 
-_ONLY = re.compile(r"(?:only|just)\b")  # names what stays
+_ONLY = re.compile(r"(?:only|just) |(?:.*\W)?(?:only|just) (?=(?:the|my|our|an?|one) )", re.I)
 
 
 def withdraw(state: RequestState, act: Act) -> RequestState:
     """What is named goes; without a name, the request that was talked of last."""
     if _ALL.match(act.matter.text):
         return _withdraw_all(state, act)
-    if _ONLY.match(act.matter.text):
+    if _keeps(act.matter):
         return state
     head = _head_of(act.matter)
     if about := stems(head) - EMPTY_VERBS:
@@ -212,6 +212,15 @@ def withdraw(state: RequestState, act: Act) -> RequestState:
     if state.declined_seq == act.seq:
         return state
     return close(state._replace(told=()), _find_last(state, act), act)
+
+
+def _keeps(matter: Plain) -> bool:
+    """ "Only the cut", "just the cut": whether what stays is named, not what goes."""
+    if not matter.words:
+        return False
+    first, last = matter.words[0].start, matter.words[-1].end
+    kept = _ONLY.match(matter.source[:last])
+    return _ONLY.match(matter.text) is not None or (kept is not None and kept.end() == first)
 
 
 def _withdraw_all(state: RequestState, act: Act) -> RequestState:
@@ -248,6 +257,12 @@ ENDED = 0.5  # how likely a request must be called off to stay so
 _CANCELS = re.compile(r"(?:.* )?(?P<deed>(?:cancel|stop|remove|delete|take|strike) .+)")
 
 
+# "Forget the bay", "don't do the return": something is named that goes.
+_NAMED_OFF = re.compile(
+    r"(?:.* )?(?:do not \w+|forget|leave|scrap|never mind) (?P<what>(?:the|that|my|our|your) \w.*)"
+)
+
+
 def reopen(talk: RequestTalk) -> RequestState:
     """The state with what was called off only by its looks open again.
 
@@ -265,7 +280,10 @@ def reopen(talk: RequestTalk) -> RequestState:
             deed = title_of(off.clause.plain.between(*match.span("deed")))
             asked = item._replace(title=f"{deed}: {item.title}", kind="task")
             items[index] = asked._replace(plainness=off.plainness, status="open")
-        elif model.weigh(CallingOff(talk, index, off).list_features())[YES] < ENDED:
+            continue
+        calling_off = CallingOff(talk, index, off)
+        sure = model.weigh(calling_off.list_features())[YES]
+        if calling_off.is_of_another or sure < ENDED:
             items[index] = item._replace(status="open")
     return talk.state._replace(items=tuple(items))
 
@@ -308,6 +326,19 @@ class CallingOff:
         self._later = [act for act in later if act.speaker == "agent"]
         reply = [act for act in self._later if act.seq == self._later[0].seq]
         self._reply = turn if off.speaker == "agent" else reply
+        before = [act for act in talk.acts if act.seq <= off.seq]
+        self._heard = _about(act for act in before if act.speaker == "caller")
+        left_out = (_CUES["left_out"].match(act.clause.text) for act in self._reply)
+        self._left = stems(" ".join(match["what"] for match in left_out if match))
+
+    @property
+    def is_of_another(self) -> bool:
+        """ "No. Forget the bay", "leave it" – "no bay, then": named after all, and not this one."""
+        texts = (act.clause.text for act in self._turn[self._place + 1 :])
+        after = (match["what"] for text in texts if (match := _NAMED_OFF.match(text)))
+        meant = stems(" ".join(after)) | (self._left & self._heard)
+        is_nameless = not stems(self._off.matter.text) - EMPTY_VERBS
+        return is_nameless and bool(meant) and not meant & self._item.about
 
     def list_features(self) -> list[str]:
         item = self._item
@@ -357,11 +388,9 @@ class CallingOff:
         topic = self._item.topic
         matter = stems(self._off.matter.text) - EMPTY_VERBS
         heard = _about(self._reply)
-        left_out = [_CUES["left_out"].match(act.clause.text) for act in self._reply]
-        left = "".join(match["what"] for match in left_out if match)
         return named(
-            left=(self._name(stems(left)), self._name(matter)),
-            left_out=self._name(stems(left)),
+            left=(self._name(self._left), self._name(matter)),
+            left_out=self._name(self._left),
             reply=min(len(heard & topic), 2),
             reply_matter=min(len(heard & matter), 2),
             later_agent=min(len(_about(self._later) & topic), 3),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import accumulate
@@ -17,7 +18,7 @@ from aftercall.english.text import MASK
 from aftercall.english.words import clear_caches
 from aftercall.llm.long_calls import CutCall, ReadingProcess, read_in_windows
 from aftercall.llm.reader import CachedReader
-from aftercall.llm.rules.acts import Act, read_acts
+from aftercall.llm.rules.acts import Act, classify, read_acts
 from aftercall.llm.rules.asking import ToldRequest, add_care, gather_details, tell_items
 from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
@@ -118,7 +119,7 @@ def follow_requests(
     talk: list[TalkTurn], started_at: datetime
 ) -> tuple[RequestTalk, str | None]:
     """The same as who follows the talk clause by clause takes it."""
-    acts = read_acts(talk)
+    acts = [_as_said(act) for act in read_acts(talk)]
     zone = _find_zone(acts)
     start = RequestState(_today(started_at, zone, acts))
     *before, state = accumulate(acts, apply, initial=start)
@@ -128,6 +129,19 @@ def follow_requests(
         for mention in known.mentions_of(act.clause.plain)
     ]
     return RequestTalk(acts, state, days), zone
+
+
+_CANCELS = ("cancel ", "remove ", "delete ", "take ")
+
+
+def _as_said(act: Act) -> Act:
+    """ "Leave that" calls off and "put me down anyway" asks, whatever stands around them."""
+    if not act.plainness or act.kind not in ("ask", "correct", "withdraw"):
+        return act
+    said = classify(act.clause, act.speaker)
+    is_asked = said.kind == "ask" and not said.matter.text.startswith(_CANCELS)
+    is_other = said.kind == "withdraw" or (act.kind == "withdraw" and is_asked)
+    return replace(said, belongs=act.belongs) if is_other and said.kind != act.kind else act
 
 
 def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:

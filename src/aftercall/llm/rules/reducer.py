@@ -107,8 +107,12 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
 
 def _leave_out(state: RequestState, act: Act, what: str) -> RequestState:
     """ "All right, no coach": the agent says back what the caller no longer wants."""
+    about = stems(what)
     known = find_named(state, what)
     is_fresh = known >= 0 and state.items[known].turns[-1] >= act.seq - LEFT_OUT_REACH
+    just = (item for item in state.items if item.off and item.off.seq == act.seq - 1)
+    if any(about & item.topic for item in just):
+        return state
     return close(state, known, act) if is_fresh else state
 
 
