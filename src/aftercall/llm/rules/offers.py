@@ -334,11 +334,11 @@ class CallingOff:
     @property
     def is_of_another(self) -> bool:
         """ "No. Forget the bay", "leave it" – "no bay, then": named after all, and not this one."""
-        texts = (act.clause.text for act in self._turn[self._place + 1 :])
+        texts = (act.clause.text for act in self._turn if act is not self._off)
         after = (match["what"] for text in texts if (match := _NAMED_OFF.match(text)))
         meant = stems(" ".join(after)) | (self._left & self._heard)
         is_nameless = not stems(self._off.matter.text) - EMPTY_VERBS
-        return is_nameless and bool(meant) and not meant & self._item.about
+        return is_nameless and bool(meant) and not meant & self._item.topic
 
     def list_features(self) -> list[str]:
         item = self._item
