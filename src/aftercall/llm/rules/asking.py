@@ -153,7 +153,8 @@ def _continues(item: Item, act: Act) -> bool:
     if item.turns[-1] < act.seq - 2:
         return False
     if act.kind != "ask":
-        return is_same_turn or bool(stems(text) & item.about)
+        about = stems(text)
+        return is_same_turn or not about or bool(about & item.about)
     return is_pointing(act.matter) or _is_of_it(text)
 
 

@@ -233,7 +233,8 @@ def _withdraw_all(state: RequestState, act: Act) -> RequestState:
 def _find_last(state: RequestState, act: Act) -> int:
     """The request that "forget that" means; -1 where it means something else."""
     named = state.last_clause.text if state.last_seq == act.seq else ""
-    if stems(named) and _CUES["nouns"].match(named):
+    heard = stems(" ".join(plain.text for plain in state.agent_said))
+    if stems(named) - heard and _CUES["nouns"].match(named):
         return find_match(state, named)
     if "one" in act.matter.vocabulary and len(state.items) == 1:
         return (
@@ -337,7 +338,7 @@ class CallingOff:
         texts = (act.clause.text for act in self._turn if act is not self._off)
         after = (match["what"] for text in texts if (match := _NAMED_OFF.match(text)))
         meant = stems(" ".join(after)) | (self._left & self._heard)
-        is_nameless = not stems(self._off.matter.text) - EMPTY_VERBS
+        is_nameless = not stems(_head_of(self._off.matter)) - EMPTY_VERBS
         return is_nameless and bool(meant) and not meant & self._item.topic
 
     def list_features(self) -> list[str]:

@@ -107,13 +107,11 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
 
 def _leave_out(state: RequestState, act: Act, what: str) -> RequestState:
     """ "All right, no coach": the agent says back what the caller no longer wants."""
-    about = stems(what)
     known = find_named(state, what)
     is_fresh = known >= 0 and state.items[known].turns[-1] >= act.seq - LEFT_OUT_REACH
     just = (item for item in state.items if item.off and item.off.seq == act.seq - 1)
-    if any(about & item.topic for item in just):
-        return state
-    return close(state, known, act) if is_fresh else state
+    is_off = any(stems(what) & item.topic for item in just)
+    return close(state, known, act) if is_fresh and not is_off else state
 
 
 def _begin_agent_turn(state: RequestState, act: Act) -> RequestState:
@@ -253,7 +251,8 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
 
 
 _FORBIDS = re.compile(
-    r"(?:(?:no|and|but|so|please|then|actually) )*do not (?P<deed>\w+) (?:it|them|that|one)\b"
+    r"(?:(?:no|and|but|so|please|then|actually) )*do not (?P<deed>\w+)"
+    r"(?: (?:it|them|that|one)\b| .*\b(?:at all|after all|altogether|any ?more|any\w+|nothing)$)"
 )
 _DEED_WORDS = 3  # at the beginning of a request, in which its verb is
 _SILENT = ("hypothetical", "ignore", "hearsay", "own")
@@ -273,8 +272,8 @@ def _find_forbidden(state: RequestState, act: Act) -> int:
         return -1
     found = -1
     for at, item in enumerate(state.items):
-        deed = stems(" ".join(item.words.split()[:_DEED_WORDS]))
-        if item.status == "open" and stems(match["deed"]) & deed:
+        asked = (" ".join(said.split()[:_DEED_WORDS]) for said in (item.words, *item.details))
+        if item.status == "open" and stems(match["deed"]) & stems(" ".join(asked)):
             found = at
     return found
 
