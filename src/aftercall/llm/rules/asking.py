@@ -447,8 +447,11 @@ def _add_beside(item: Item, told: list[WeighedClause], asked: str) -> ToldReques
     known = told_in(item.title)
     is_open = is_pointing_title(item.title) or known <= stems(item.person or "")
     least = BESIDE if is_open else TITLED
+    person = stems(item.person or "")
     likely = [each for each in told if each.names >= least and _says_more(each)]
     fresh = [each for each in likely if told_in(each.said) - known]
+    fresh = [each for each in fresh if not stems(each.said) & person] or fresh
+    fresh = [each for each in fresh if each.other <= FOLLOWED]
     best = max(fresh, key=lambda each: each.names, default=None)
     if best is None:
         return ToldRequest(item, asked)

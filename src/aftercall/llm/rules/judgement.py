@@ -375,7 +375,7 @@ class RequestClauses:
                 other=labels[OTHER],
                 is_ask=self._is_ask(act),
                 is_followed=any(self._find_followed(act)),
-                is_own=self._name_topic(act) == "own",
+                is_own=self._is_own(act),
                 is_theirs=act.matter.cited in self._asked_too,
             )
             told.append(telling)
@@ -469,6 +469,11 @@ class RequestClauses:
             ),
             *mark("u", words[:MAX_TOLD_WORDS]),
         ]
+
+    def _is_own(self, act: Act) -> bool:
+        """Also while it is settled, and nothing is asked for yet."""
+        topic = self._name_topic(act)
+        return topic == "own" or (topic == "none" and act.seq >= self._item.turns[0])
 
     def _name_topic(self, act: Act) -> str:
         """Whether the talk is of this request, or of one asked for before or after it."""

@@ -28,12 +28,14 @@ from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.request_days import choose_days
 from aftercall.llm.rules.state import ACTED_ON, MAY_BE, HeardDay, RequestState
 from aftercall.llm.rules.titles import (
+    MIN_TOLD,
     names_deed,
     plain_title,
     quote_whole,
     summarise,
     take_wish,
     title_plainly,
+    told_in,
 )
 from aftercall.model.calls import Call, Turn
 from aftercall.model.reading import (
@@ -200,11 +202,13 @@ def _compose(
         if each.item.confidence >= ACTED_ON
     ]
     requests = [_with_decisions(request, facts) for request in requests]
+    heard = " ".join(turn.text for turn in turns if turn.speaker == "caller")
     unclear = [
         _to_unclear(each, turns)
         for each in open_items
         if MAY_BE <= each.item.confidence < ACTED_ON
     ]
+    unclear = [item for item in unclear if _tells_enough(item, heard)]
     withdrawn = [
         WithdrawnRequest(title=_title_or_quote(each, turns), turns=each.item.turns)
         for each in called_off
@@ -269,6 +273,12 @@ def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
     details = ". ".join(filter(None, dict.fromkeys((request.details, *fresh))))
     update = {"details": details, "turns": tuple(sorted(turns))}
     return request.model_copy(update=update)
+
+
+def _tells_enough(item: UnclearRequest, heard: str) -> bool:
+    """Of a deed, two things that are named and the caller's own words, it needs two."""
+    has_deed = names_deed(item.title, "task")
+    return has_deed + (len(told_in(item.title)) >= MIN_TOLD) + (item.words in heard) > 1
 
 
 def _to_unclear(told: ToldRequest, turns: Sequence[Turn]) -> UnclearRequest:
