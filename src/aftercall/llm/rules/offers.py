@@ -38,6 +38,7 @@ from aftercall.llm.rules.state import (
 )
 from aftercall.llm.rules.titles import (
     find_person,
+    introduces,
     kind_of,
     title_of,
     to_caller,
@@ -89,7 +90,9 @@ def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         known = state.current
     if known >= 0:
         return put(state, known, touch(state.items[known], offer.seq, act.seq))
-    is_open = not stems(offer.matter.text) - _OPEN_OFFERS
+    told = [plain for _, plain in state.told if not introduces(plain)]
+    is_early = not told and not state.items  # "I can take details for the office"
+    is_open = is_early or not stems(offer.matter.text) - _OPEN_OFFERS
     item = _to_item(state, act, offer)
     if is_open and is_pointing(offer.matter) and item.details:
         title = f"{item.title}: {item.details[-1]}"
