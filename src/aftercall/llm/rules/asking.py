@@ -451,7 +451,6 @@ def _add_beside(item: Item, told: list[WeighedClause], asked: str) -> ToldReques
     likely = [each for each in told if each.names >= least and _says_more(each)]
     fresh = [each for each in likely if told_in(each.said) - known]
     fresh = [each for each in fresh if not stems(each.said) & person] or fresh
-    fresh = [each for each in fresh if each.other <= FOLLOWED]
     best = max(fresh, key=lambda each: each.names, default=None)
     if best is None:
         return ToldRequest(item, asked)
@@ -467,7 +466,7 @@ def _add_beside(item: Item, told: list[WeighedClause], asked: str) -> ToldReques
 def _says_more(each: WeighedClause) -> bool:
     """Whether the caller tells something with a clause, and asks for nothing with it."""
     act = each.act
-    is_asking = each.is_ask or each.is_theirs
+    is_asking = each.is_ask or each.is_theirs or each.other > FOLLOWED
     is_empty = act.is_bare or introduces(act.matter)
     return act.speaker == "caller" and not is_asking and not is_empty
 

@@ -90,14 +90,22 @@ def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         known = state.current
     if known >= 0:
         return put(state, known, touch(state.items[known], offer.seq, act.seq))
-    told = [plain for _, plain in state.told if not introduces(plain)]
-    is_early = not told and not state.items  # "I can take details for the office"
-    is_open = is_early or not stems(offer.matter.text) - _OPEN_OFFERS
+    is_open = _is_open_offer(state, offer)
     item = _to_item(state, act, offer)
     if is_open and is_pointing(offer.matter) and item.details:
         title = f"{item.title}: {item.details[-1]}"
         return add(state, item._replace(title=title, topic=stems(title)))
     return state if is_open else join_fault(state, item)
+
+
+def _is_open_offer(state: RequestState, offer: Offer) -> bool:
+    """Whether an agent only asks what it can do: "I can take details for the office".
+
+    Nothing else was told yet, or the offer names nothing.
+    """
+    is_told = any(not introduces(plain) for _, plain in state.told)
+    is_first = not is_told and not state.items
+    return is_first or not stems(offer.matter.text) - _OPEN_OFFERS
 
 
 def _to_item(state: RequestState, act: Act, offer: Offer) -> Item:
@@ -194,8 +202,6 @@ _ALL = re.compile(
     r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b"
 )
 
-_ONLY = re.compile(r"(?:only|just) |(?:.*\W)?(?:only|just) (?=(?:the|my|our|an?|one) )", re.I)
-
 
 def withdraw(state: RequestState, act: Act) -> RequestState:
     """What is named goes; without a name, the request that was talked of last."""
@@ -221,9 +227,10 @@ def _keeps(matter: Plain) -> bool:
     """ "Only the cut", "just the cut": whether what stays is named, not what goes."""
     if not matter.words:
         return False
-    first, last = matter.words[0].start, matter.words[-1].end
-    kept = _ONLY.match(matter.source[:last])
-    return _ONLY.match(matter.text) is not None or (kept is not None and kept.end() == first)
+    before = matter.source[: matter.words[0].start]
+    is_after = before.lower().endswith(("just ", "only "))
+    is_thing = matter.words[0].norm in ("the", "my", "our", "a", "an")
+    return matter.words[0].norm == "only" or (is_after and is_thing)
 
 
 def _withdraw_all(state: RequestState, act: Act) -> RequestState:
@@ -337,7 +344,7 @@ class CallingOff:
 
     @property
     def is_of_another(self) -> bool:
-        """ "No. Forget the bay", "leave it" – "no bay, then": named after all, and not this one."""
+        """ "No. Forget the bay", "leave it" and "no bay, then": it names another."""
         texts = (act.clause.text for act in self._turn if act is not self._off)
         after = (match["what"] for text in texts if (match := _NAMED_OFF.match(text)))
         meant = stems(" ".join(after)) | (self._left & self._heard)

@@ -143,7 +143,9 @@ def _as_said(act: Act) -> Act:
     said = classify(act.clause, act.speaker)
     is_asked = said.kind == "ask" and not said.matter.text.startswith(_CANCELS)
     is_other = said.kind == "withdraw" or (act.kind == "withdraw" and is_asked)
-    return replace(said, belongs=act.belongs) if is_other and said.kind != act.kind else act
+    if not is_other or said.kind == act.kind:
+        return act
+    return replace(said, belongs=act.belongs)
 
 
 def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:
@@ -278,7 +280,9 @@ def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
 def _tells_enough(item: UnclearRequest, heard: str) -> bool:
     """Of a deed, two things that are named and the caller's own words, it needs two."""
     has_deed = names_deed(item.title, "task")
-    return has_deed + (len(told_in(item.title)) >= MIN_TOLD) + (item.words in heard) > 1
+    is_telling = len(told_in(item.title)) >= MIN_TOLD
+    is_own = item.words in heard
+    return has_deed + is_telling + is_own > 1
 
 
 def _to_unclear(told: ToldRequest, turns: Sequence[Turn]) -> UnclearRequest:

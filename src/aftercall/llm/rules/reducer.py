@@ -38,7 +38,6 @@ from aftercall.llm.rules.state import (
 from aftercall.llm.rules.titles import find_person
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
-MAX_DENIED_WORDS = 3
 LEFT_OUT_REACH = 7  # turns back in which an agent may say that something is left out
 _PROMISED = re.compile(
     r"(?:and |so )*(?:i|we|they|he|she|it|the \S+) (?:will|am going to)\b"
@@ -234,14 +233,9 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     forbidden = _find_forbidden(state, act)
     if forbidden >= 0 and act.kind in ("tell", "correct", "withdraw"):
         return close(state, forbidden, act)
-    had_offer = state.offer is not None
     state = answer_offer(state, act)
     if state.offer and act.kind == "withdraw":
         state = decline(state, act)._replace(offer=None, proposed=None)
-    if act.kind in ("tell", "correct") and _denies(act) and not had_offer:
-        denied = find_named(state, act.matter.text)
-        if denied >= 0:
-            return close(state, denied, act)
     if act.kind in _CHANGES:
         return _CHANGES[act.kind](state, act)
     if act.kind in _SILENT:
@@ -272,18 +266,12 @@ def _find_forbidden(state: RequestState, act: Act) -> int:
         return -1
     found = -1
     for at, item in enumerate(state.items):
-        asked = (" ".join(said.split()[:_DEED_WORDS]) for said in (item.words, *item.details))
+        asked = (
+            " ".join(said.split()[:_DEED_WORDS]) for said in (item.words, *item.details)
+        )
         if item.status == "open" and stems(match["deed"]) & stems(" ".join(asked)):
             found = at
     return found
-
-
-def _denies(act: Act) -> bool:
-    """ "No taxi", "no, not the cake"; "no, the cake" is another answer."""
-    text = act.matter.text
-    is_apart = any(word.stop for word in act.clause.plain.words if word.norm == "no")
-    is_short = act.answer == "no" and len(act.matter.words) <= MAX_DENIED_WORDS
-    return is_short and (not is_apart or act.clause.text.endswith(f"not {text}"))
 
 
 def _add_detail(state: RequestState, act: Act) -> RequestState:

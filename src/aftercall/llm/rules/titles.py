@@ -255,9 +255,11 @@ def introduces(plain: Plain) -> bool:
     words = plain.words
     if _INTRODUCES.fullmatch(text) or names_caller(plain):
         return True
-    opened = _BEFORE_NAME.match(text) if len(words) <= MAX_INTRODUCED else None
-    if opened and plain.source[plain.after(opened.end()).words[0].start].isupper():
-        return True
+    opened = _BEFORE_NAME.match(text)
+    if opened and len(words) <= MAX_INTRODUCED:
+        name = plain.after(opened.end())
+        if name.cited[:1].isupper():
+            return True
     telling = [word for word in words if word.norm not in word_class("stop")]
     is_large = all(plain.source[word.start].isupper() for word in telling)
     return is_large and 1 < len(telling) <= MAX_NAMES
