@@ -383,7 +383,7 @@ def test_what_was_called_off_is_titled_as_it_was_asked_for() -> None:
     ("sid", "title"),
     [
         ("AG17", "Set the redelivery for Monday"),
-        ("AM32", "Send the plumber then for the tap"),
+        ("AL18", "Put Imani in the Tuesday Pre-Ballet trial on the eighth at four fifteen"),
     ],
 )
 def test_a_day_agreed_on_without_an_ask_is_titled_by_what_the_agent_promised(

@@ -84,10 +84,12 @@ def ask(state: RequestState, act: Act) -> RequestState:
 
 def _takes_up_again(state: RequestState, act: Act) -> bool:
     """ "Never mind, put me down for it anyway"."""
-    last = state.items[state.current] if state.items else None
-    is_off = last is not None and last.off is not None and last.off.seq == act.seq
-    points = is_pointing(act.matter) or _is_of_it(act.matter.text)
-    return is_off and points and bool(_ANYWAY.search(act.clause.text))
+    if not state.items or not _ANYWAY.search(act.clause.text):
+        return False
+    off = state.items[state.current].off
+    if off is None or off.seq != act.seq:
+        return False
+    return is_pointing(act.matter) or _is_of_it(act.matter.text)
 
 
 def _find_called_off(state: RequestState, act: Act) -> int:
@@ -102,7 +104,8 @@ def _find_called_off(state: RequestState, act: Act) -> int:
 
 def _find_meant(state: RequestState, act: Act) -> int:
     """The known request that an ask goes on with or says again; -1 for none."""
-    item, text = state.open_item, act.matter.text
+    item = state.open_item
+    text = act.matter.text
     if item and _continues(item, act):
         return state.current
     is_same_turn = item is not None and item.asked == act.seq
@@ -163,7 +166,8 @@ def restate(state: RequestState, act: Act) -> RequestState:
     item = state.open_item
     if item is None:
         return state
-    days, said = state.days_of(act.clause.plain), act.clause.plain.said
+    days = state.days_of(act.clause.plain)
+    said = act.clause.plain.said
     updated = touch(item, act.seq)._replace(
         asked=act.seq,
         due=item.due or (days[-1] if days else None),
@@ -360,7 +364,8 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
 
     A fault is told by the whole clause: what a pattern finds in it may begin too late.
     """
-    item, state = talk.state.items[index], talk.state
+    item = talk.state.items[index]
+    state = talk.state
     if item.confidence < MAY_BE or item.status == "withdrawn":
         return ToldRequest(item, item.words)
     refused = state.refused_beside(item)
@@ -473,6 +478,7 @@ def _says_more(each: WeighedClause) -> bool:
 
 def _are_beside(one: WeighedClause, two: WeighedClause) -> bool:
     """Whether two clauses are of one sentence."""
-    first, second = one.act.clause, two.act.clause
+    first = one.act.clause
+    second = two.act.clause
     is_same_turn = first.seq == second.seq
     return is_same_turn and first.sentence == second.sentence

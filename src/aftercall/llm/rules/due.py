@@ -50,9 +50,13 @@ def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
 
 def _main_matter(told: list[tuple[int, Plain]]) -> tuple[int, Plain]:
     """What the caller needs or what is wrong, else the first thing that says something."""
-    needs = (pair for pair in told if _CUES["needs"].search(pair[1].text))
-    says = (pair for pair in told if len(stems(pair[1].text)) > 1)
-    return next(needs, None) or next(says, told[0])
+    for pair in told:
+        if _CUES["needs"].search(pair[1].text):
+            return pair
+    for pair in told:
+        if len(stems(pair[1].text)) > 1:
+            return pair
+    return told[0]
 
 
 def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:

@@ -345,11 +345,14 @@ class CallingOff:
     @property
     def is_of_another(self) -> bool:
         """ "No. Forget the bay", "leave it" and "no bay, then": it names another."""
-        texts = (act.clause.text for act in self._turn if act is not self._off)
-        after = (match["what"] for text in texts if (match := _NAMED_OFF.match(text)))
-        meant = stems(" ".join(after)) | (self._left & self._heard)
-        is_nameless = not stems(_head_of(self._off.matter)) - EMPTY_VERBS
-        return is_nameless and bool(meant) and not meant & self._item.topic
+        if stems(_head_of(self._off.matter)) - EMPTY_VERBS:
+            return False
+        meant = self._left & self._heard
+        for act in self._turn:
+            match = _NAMED_OFF.match(act.clause.text)
+            if match and act is not self._off:
+                meant |= stems(match["what"])
+        return bool(meant) and not meant & self._item.topic
 
     def list_features(self) -> list[str]:
         item = self._item

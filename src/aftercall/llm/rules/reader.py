@@ -193,7 +193,8 @@ def _compose(
     named: tuple[str | None, str | None],
     told: tuple[list[Secret], list[FactDraft]],
 ) -> Reading:
-    acts, state = asked.acts, asked.state
+    acts = asked.acts
+    state = asked.state
     told_items = tell_items(asked)
     open_items = [each for each in told_items if each.item.status == "open"]
     called_off = [each for each in told_items if each.item.status == "withdrawn"]

@@ -38,6 +38,7 @@ from aftercall.llm.rules.state import (
 from aftercall.llm.rules.titles import find_person
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
+MAX_DENIED_WORDS = 3
 LEFT_OUT_REACH = 7  # turns back in which an agent may say that something is left out
 _PROMISED = re.compile(
     r"(?:and |so )*(?:i|we|they|he|she|it|the \S+) (?:will|am going to)\b"
@@ -107,10 +108,13 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
 def _leave_out(state: RequestState, act: Act, what: str) -> RequestState:
     """ "All right, no coach": the agent says back what the caller no longer wants."""
     known = find_named(state, what)
-    is_fresh = known >= 0 and state.items[known].turns[-1] >= act.seq - LEFT_OUT_REACH
-    just = (item for item in state.items if item.off and item.off.seq == act.seq - 1)
-    is_off = any(stems(what) & item.topic for item in just)
-    return close(state, known, act) if is_fresh and not is_off else state
+    if known < 0 or state.items[known].turns[-1] < act.seq - LEFT_OUT_REACH:
+        return state
+    for item in state.items:
+        is_just_off = item.off is not None and item.off.seq == act.seq - 1
+        if is_just_off and stems(what) & item.topic:
+            return state
+    return close(state, known, act)
 
 
 def _begin_agent_turn(state: RequestState, act: Act) -> RequestState:
@@ -233,9 +237,14 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
     forbidden = _find_forbidden(state, act)
     if forbidden >= 0 and act.kind in ("tell", "correct", "withdraw"):
         return close(state, forbidden, act)
+    had_offer = state.offer is not None
     state = answer_offer(state, act)
     if state.offer and act.kind == "withdraw":
         state = decline(state, act)._replace(offer=None, proposed=None)
+    if act.kind in ("tell", "correct") and _denies(act) and not had_offer:
+        denied = find_named(state, act.matter.text)
+        if denied >= 0:
+            return close(state, denied, act)
     if act.kind in _CHANGES:
         return _CHANGES[act.kind](state, act)
     if act.kind in _SILENT:
@@ -272,6 +281,14 @@ def _find_forbidden(state: RequestState, act: Act) -> int:
         if item.status == "open" and stems(match["deed"]) & stems(" ".join(asked)):
             found = at
     return found
+
+
+def _denies(act: Act) -> bool:
+    """ "No taxi", "no, not the cake"; "no, the cake" is another answer."""
+    text = act.matter.text
+    is_apart = any(word.stop for word in act.clause.plain.words if word.norm == "no")
+    is_short = act.answer == "no" and len(act.matter.words) <= MAX_DENIED_WORDS
+    return is_short and (not is_apart or act.clause.text.endswith(f"not {text}"))
 
 
 def _add_detail(state: RequestState, act: Act) -> RequestState:
