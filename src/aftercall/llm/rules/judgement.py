@@ -2,11 +2,9 @@
 
 Four small models look at a request when the whole call is known (`requests.json`,
 `request_parts.json` and `request_kinds.json`; `request_clauses.json` tells which clauses say what
-it is about). `tools/train_reader.py` makes the same features
-when it trains them.
+it is about). `tools/train_reader.py` makes the same features when it trains them.
 
 `request_clauses.json`:
-
 | label | the clause, of the caller or of the agent … |
 |---|---|
 | names | names what is wanted |
@@ -486,7 +484,6 @@ class RequestClauses:
         ]
 
     def _is_own(self, act: Act) -> bool:
-        """Also while it is settled, and nothing is asked for yet."""
         topic = self._name_topic(act)
         return topic == "own" or (topic == "none" and act.seq >= self._item.turns[0])
 
