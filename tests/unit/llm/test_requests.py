@@ -135,6 +135,15 @@ def test_what_is_called_off_is_not_done(change: str) -> None:
     assert len(reading.withdrawn) == 1
 
 
+@pytest.mark.parametrize("sid", ["AM26", "AO07", "U06", "Y08"])
+def test_what_was_not_named_stands_where_something_else_was_called_off(
+    sid: str,
+) -> None:
+    file = Path(__file__).parents[3] / "bench" / "calls" / f"{sid}.json"
+    call = parse_call(json.loads(file.read_text("utf-8"))["call"])
+    assert not RulesReader().read(call).withdrawn
+
+
 @pytest.mark.parametrize(
     "said", ["No roses, hey.", "It is for all of us, not just for me."]
 )
@@ -383,7 +392,10 @@ def test_what_was_called_off_is_titled_as_it_was_asked_for() -> None:
     ("sid", "title"),
     [
         ("AG17", "Set the redelivery for Monday"),
-        ("AM32", "Send the plumber then for the tap"),
+        (
+            "AL18",
+            "Put Imani in the Tuesday Pre-Ballet trial on the eighth at four fifteen",
+        ),
     ],
 )
 def test_a_day_agreed_on_without_an_ask_is_titled_by_what_the_agent_promised(

@@ -64,15 +64,32 @@ _CALLS_OFF = re.compile(
 )
 
 
+_ANYWAY = re.compile(r"\b(?:anyway|anyhow|after all|all the same|regardless|still)\b")
+
+
 def ask(state: RequestState, act: Act) -> RequestState:
     """A new request, or more about one that is known; or "cancel it", which calls one off."""
     off = _find_called_off(state, act) if act.kind == "ask" else -1
     if off >= 0:
         return close(state, off, act)
     known = _find_meant(state, act)
+    if known < 0 and _takes_up_again(state, act):
+        known = state.current
+        again = state.items[known]._replace(status="open", off=None)
+        state = put(state, known, again)
     if known >= 0:
         return restate(state._replace(current=known), act)
     return _ask_anew(state, act)
+
+
+def _takes_up_again(state: RequestState, act: Act) -> bool:
+    """ "Never mind, put me down for it anyway"."""
+    if not state.items or not _ANYWAY.search(act.clause.text):
+        return False
+    off = state.items[state.current].off
+    if off is None or off.seq != act.seq:
+        return False
+    return is_pointing(act.matter) or _is_of_it(act.matter.text)
 
 
 def _find_called_off(state: RequestState, act: Act) -> int:
@@ -87,7 +104,8 @@ def _find_called_off(state: RequestState, act: Act) -> int:
 
 def _find_meant(state: RequestState, act: Act) -> int:
     """The known request that an ask goes on with or says again; -1 for none."""
-    item, text = state.open_item, act.matter.text
+    item = state.open_item
+    text = act.matter.text
     if item and _continues(item, act):
         return state.current
     is_same_turn = item is not None and item.asked == act.seq
@@ -138,7 +156,8 @@ def _continues(item: Item, act: Act) -> bool:
     if item.turns[-1] < act.seq - 2:
         return False
     if act.kind != "ask":
-        return is_same_turn or bool(stems(text) & item.about)
+        about = stems(text)
+        return is_same_turn or not about or bool(about & item.about)
     return is_pointing(act.matter) or _is_of_it(text)
 
 
@@ -147,7 +166,8 @@ def restate(state: RequestState, act: Act) -> RequestState:
     item = state.open_item
     if item is None:
         return state
-    days, said = state.days_of(act.clause.plain), act.clause.plain.said
+    days = state.days_of(act.clause.plain)
+    said = act.clause.plain.said
     updated = touch(item, act.seq)._replace(
         asked=act.seq,
         due=item.due or (days[-1] if days else None),
@@ -344,7 +364,8 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
 
     A fault is told by the whole clause: what a pattern finds in it may begin too late.
     """
-    item, state = talk.state.items[index], talk.state
+    item = talk.state.items[index]
+    state = talk.state
     if item.confidence < MAY_BE or item.status == "withdrawn":
         return ToldRequest(item, item.words)
     refused = state.refused_beside(item)
@@ -431,8 +452,10 @@ def _add_beside(item: Item, told: list[WeighedClause], asked: str) -> ToldReques
     known = told_in(item.title)
     is_open = is_pointing_title(item.title) or known <= stems(item.person or "")
     least = BESIDE if is_open else TITLED
+    person = stems(item.person or "")
     likely = [each for each in told if each.names >= least and _says_more(each)]
     fresh = [each for each in likely if told_in(each.said) - known]
+    fresh = [each for each in fresh if not stems(each.said) & person] or fresh
     best = max(fresh, key=lambda each: each.names, default=None)
     if best is None:
         return ToldRequest(item, asked)
@@ -448,13 +471,14 @@ def _add_beside(item: Item, told: list[WeighedClause], asked: str) -> ToldReques
 def _says_more(each: WeighedClause) -> bool:
     """Whether the caller tells something with a clause, and asks for nothing with it."""
     act = each.act
-    is_asking = each.is_ask or each.is_theirs
+    is_asking = each.is_ask or each.is_theirs or each.other > FOLLOWED
     is_empty = act.is_bare or introduces(act.matter)
     return act.speaker == "caller" and not is_asking and not is_empty
 
 
 def _are_beside(one: WeighedClause, two: WeighedClause) -> bool:
     """Whether two clauses are of one sentence."""
-    first, second = one.act.clause, two.act.clause
+    first = one.act.clause
+    second = two.act.clause
     is_same_turn = first.seq == second.seq
     return is_same_turn and first.sentence == second.sentence

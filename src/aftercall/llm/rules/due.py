@@ -7,7 +7,7 @@ from aftercall.english.text import Plain
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import UNSURE, Act
 from aftercall.llm.rules.state import Item, RequestState, add, put, touch
-from aftercall.llm.rules.titles import title_of
+from aftercall.llm.rules.titles import introduces, title_of
 
 _CUES = load_patterns("aftercall.llm.rules", "state")
 _CALLS_BACK = re.compile(
@@ -30,6 +30,7 @@ def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
         taken = touch(item, state.proposed_seq, act.seq)._replace(due=day)
         return state if item.delivers_words else put(state, state.current, taken)
     told = [(seq, plain) for seq, plain in state.told if seq >= act.seq - REACH]
+    told = [pair for pair in told if not introduces(pair[1])] or told
     if not told or any(other.due == day for other in state.items):
         return state
     first_seq, first = _main_matter(told)
@@ -49,9 +50,13 @@ def settle(state: RequestState, act: Act, day: date | None) -> RequestState:
 
 def _main_matter(told: list[tuple[int, Plain]]) -> tuple[int, Plain]:
     """What the caller needs or what is wrong, else the first thing that says something."""
-    needs = (pair for pair in told if _CUES["needs"].search(pair[1].text))
-    says = (pair for pair in told if len(stems(pair[1].text)) > 1)
-    return next(needs, None) or next(says, told[0])
+    for pair in told:
+        if _CUES["needs"].search(pair[1].text):
+            return pair
+    for pair in told:
+        if len(stems(pair[1].text)) > 1:
+            return pair
+    return told[0]
 
 
 def day_of_ask(state: RequestState, act: Act, item: Item) -> date | None:

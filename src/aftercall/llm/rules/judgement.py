@@ -2,11 +2,9 @@
 
 Four small models look at a request when the whole call is known (`requests.json`,
 `request_parts.json` and `request_kinds.json`; `request_clauses.json` tells which clauses say what
-it is about). `tools/train_reader.py` makes the same features
-when it trains them.
+it is about). `tools/train_reader.py` makes the same features when it trains them.
 
 `request_clauses.json`:
-
 | label | the clause, of the caller or of the agent … |
 |---|---|
 | names | names what is wanted |
@@ -147,9 +145,12 @@ def find_whole(state: RequestState, index: int) -> int:
 
 def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
     """How near two requests are to each other."""
-    first, second = talk.state.items[whole], talk.state.items[index]
-    gap, title = second.turns[0] - first.turns[-1], _words(second.title)
-    sure, about = round(second.confidence * 5), stems(second.title)
+    first = talk.state.items[whole]
+    second = talk.state.items[index]
+    gap = second.turns[0] - first.turns[-1]
+    title = _words(second.title)
+    sure = round(second.confidence * 5)
+    about = stems(second.title)
     asked = [act for act in talk.acts if act.seq < second.turns[0]]
     asked = [act for act in asked if act.speaker == "agent"][-1:]
     told = stems(asked[0].clause.text) if asked else frozenset()
@@ -210,7 +211,8 @@ def list_kind_features(talk: RequestTalk, index: int) -> list[str]:
 
 def list_request_features(talk: RequestTalk, index: int) -> list[str]:
     """How plainly it was asked for, and what became of it."""
-    state, item = talk.state, talk.state.items[index]
+    state = talk.state
+    item = talk.state.items[index]
     start = item.asked or item.turns[0]
     reply = _reply(talk.acts, start)
     title = _words(item.title)
@@ -290,7 +292,9 @@ def _opening(acts: list[Act]) -> list[str]:
     return _texts(act.clause.plain for act in opened if act.seq == opened[0].seq)
 
 
-NAMES, TELLS, OTHER = "names", "tells", "other"  # what a clause does for a request
+NAMES = "names"
+TELLS = "tells"
+OTHER = "other"
 ASKED = 0.3  # confidence of what may have been asked for: the talk goes on about it
 NEAR_TURNS = 6  # before the ask and after the last turn of a request
 MAX_AROUND = 60  # clauses that are looked at
@@ -338,7 +342,8 @@ class RequestClauses:
 
     def __init__(self, talk: RequestTalk, index: int) -> None:
         items = talk.state.items
-        self._today, self._item = talk.state.today, items[index]
+        self._today = talk.state.today
+        self._item = items[index]
         self._asked = asked_in(self._item)
         near = items[max(0, index - NEAR_TURNS) : index + NEAR_TURNS + 1]
         self._others = [
@@ -366,16 +371,18 @@ class RequestClauses:
         return [at for at, told in enumerate(self._heard) if told or at == self._ask]
 
     def weigh(self) -> list[WeighedClause]:
-        model, told = load_clause_model("request_clauses"), []
+        model = load_clause_model("request_clauses")
+        told = []
         for place in self.places:
-            act, labels = self.acts[place], model.weigh(self.list_features(place))
+            act = self.acts[place]
+            labels = model.weigh(self.list_features(place))
             telling = WeighedClause(
                 act,
                 names=labels[NAMES],
                 other=labels[OTHER],
                 is_ask=self._is_ask(act),
                 is_followed=any(self._find_followed(act)),
-                is_own=self._name_topic(act) == "own",
+                is_own=self._is_own(act),
                 is_theirs=act.matter.cited in self._asked_too,
             )
             told.append(telling)
@@ -406,10 +413,13 @@ class RequestClauses:
 
     def _list_place(self, place: int) -> list[str]:
         """Where it was said, seen from the request."""
-        act, item = self.acts[place], self._item
+        act = self.acts[place]
+        item = self._item
         gap = max(-4, min(act.seq - self._asked, 5))
-        is_ask, away = self._is_ask(act), max(-5, min(place - self._ask, 6))
-        is_within, topic = act.seq in item.turns, self._name_topic(act)
+        is_ask = self._is_ask(act)
+        away = max(-5, min(place - self._ask, 6))
+        is_within = act.seq in item.turns
+        topic = self._name_topic(act)
         return named(
             gap=gap,
             away=(away, act.seq == self._asked),
@@ -422,7 +432,9 @@ class RequestClauses:
 
     def _list_matter(self, place: int) -> list[str]:
         """What it shares with the request, with others, and with what the other one says."""
-        act, item, about = self.acts[place], self._item, self._heard[place]
+        act = self.acts[place]
+        item = self._item
+        about = self._heard[place]
         said = put_right(act.clause.plain).said
         others = frozenset[str]().union(*(other.topic for other in self._others))
         heard = zip(self.acts, self._heard, strict=True)
@@ -457,7 +469,8 @@ class RequestClauses:
 
     def _list_words(self, place: int) -> list[str]:
         """What the clause does, its words, and what follows it."""
-        act, after = self.acts[place], self.acts[place + 1 : place + 2]
+        act = self.acts[place]
+        after = self.acts[place + 1 : place + 2]
         words = [generalise(word.norm) for word in act.clause.plain.words]
         return [
             *named(
@@ -469,6 +482,10 @@ class RequestClauses:
             ),
             *mark("u", words[:MAX_TOLD_WORDS]),
         ]
+
+    def _is_own(self, act: Act) -> bool:
+        topic = self._name_topic(act)
+        return topic == "own" or (topic == "none" and act.seq >= self._item.turns[0])
 
     def _name_topic(self, act: Act) -> str:
         """Whether the talk is of this request, or of one asked for before or after it."""

@@ -38,6 +38,7 @@ from aftercall.llm.rules.state import (
 )
 from aftercall.llm.rules.titles import (
     find_person,
+    introduces,
     kind_of,
     title_of,
     to_caller,
@@ -89,12 +90,22 @@ def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
         known = state.current
     if known >= 0:
         return put(state, known, touch(state.items[known], offer.seq, act.seq))
-    is_open = not stems(offer.matter.text) - _OPEN_OFFERS
+    is_open = _is_open_offer(state, offer)
     item = _to_item(state, act, offer)
     if is_open and is_pointing(offer.matter) and item.details:
         title = f"{item.title}: {item.details[-1]}"
         return add(state, item._replace(title=title, topic=stems(title)))
     return state if is_open else join_fault(state, item)
+
+
+def _is_open_offer(state: RequestState, offer: Offer) -> bool:
+    """Whether an agent only asks what it can do: "I can take details for the office".
+
+    Nothing else was told yet, or the offer names nothing.
+    """
+    is_told = any(not introduces(plain) for _, plain in state.told)
+    is_first = not is_told and not state.items
+    return is_first or not stems(offer.matter.text) - _OPEN_OFFERS
 
 
 def _to_item(state: RequestState, act: Act, offer: Offer) -> Item:
@@ -191,14 +202,12 @@ _ALL = re.compile(
     r"^(?:all of it|everything|all|both|the whole thing|the lot|all of them)\b"
 )
 
-_ONLY = re.compile(r"(?:only|just)\b")  # names what stays
-
 
 def withdraw(state: RequestState, act: Act) -> RequestState:
     """What is named goes; without a name, the request that was talked of last."""
     if _ALL.match(act.matter.text):
         return _withdraw_all(state, act)
-    if _ONLY.match(act.matter.text):
+    if _keeps(act.matter):
         return state
     head = _head_of(act.matter)
     if about := stems(head) - EMPTY_VERBS:
@@ -214,6 +223,16 @@ def withdraw(state: RequestState, act: Act) -> RequestState:
     return close(state._replace(told=()), _find_last(state, act), act)
 
 
+def _keeps(matter: Plain) -> bool:
+    """ "Only the cut", "just the cut": whether what stays is named, not what goes."""
+    if not matter.words:
+        return False
+    before = matter.source[: matter.words[0].start]
+    is_after = before.lower().endswith(("just ", "only "))
+    is_thing = matter.words[0].norm in ("the", "my", "our", "a", "an")
+    return matter.words[0].norm == "only" or (is_after and is_thing)
+
+
 def _withdraw_all(state: RequestState, act: Act) -> RequestState:
     for index, item in enumerate(state.items):
         if item.status == "open":
@@ -224,7 +243,8 @@ def _withdraw_all(state: RequestState, act: Act) -> RequestState:
 def _find_last(state: RequestState, act: Act) -> int:
     """The request that "forget that" means; -1 where it means something else."""
     named = state.last_clause.text if state.last_seq == act.seq else ""
-    if stems(named) and _CUES["nouns"].match(named):
+    heard = stems(" ".join(plain.text for plain in state.agent_said))
+    if stems(named) - heard and _CUES["nouns"].match(named):
         return find_match(state, named)
     if "one" in act.matter.vocabulary and len(state.items) == 1:
         return (
@@ -248,6 +268,12 @@ ENDED = 0.5  # how likely a request must be called off to stay so
 _CANCELS = re.compile(r"(?:.* )?(?P<deed>(?:cancel|stop|remove|delete|take|strike) .+)")
 
 
+# "Forget the bay", "don't do the return": something is named that goes.
+_NAMED_OFF = re.compile(
+    r"(?:.* )?(?:do not \w+|forget|leave|scrap|never mind) (?P<what>(?:the|that|my|our|your) \w.*)"
+)
+
+
 def reopen(talk: RequestTalk) -> RequestState:
     """The state with what was called off only by its looks open again.
 
@@ -265,7 +291,10 @@ def reopen(talk: RequestTalk) -> RequestState:
             deed = title_of(off.clause.plain.between(*match.span("deed")))
             asked = item._replace(title=f"{deed}: {item.title}", kind="task")
             items[index] = asked._replace(plainness=off.plainness, status="open")
-        elif model.weigh(CallingOff(talk, index, off).list_features())[YES] < ENDED:
+            continue
+        calling_off = CallingOff(talk, index, off)
+        sure = model.weigh(calling_off.list_features())[YES]
+        if calling_off.is_of_another or sure < ENDED:
             items[index] = item._replace(status="open")
     return talk.state._replace(items=tuple(items))
 
@@ -308,6 +337,22 @@ class CallingOff:
         self._later = [act for act in later if act.speaker == "agent"]
         reply = [act for act in self._later if act.seq == self._later[0].seq]
         self._reply = turn if off.speaker == "agent" else reply
+        before = [act for act in talk.acts if act.seq <= off.seq]
+        self._heard = _about(act for act in before if act.speaker == "caller")
+        left_out = (_CUES["left_out"].match(act.clause.text) for act in self._reply)
+        self._left = stems(" ".join(match["what"] for match in left_out if match))
+
+    @property
+    def is_of_another(self) -> bool:
+        """ "No. Forget the bay", "leave it" and "no bay, then": it names another."""
+        if stems(_head_of(self._off.matter)) - EMPTY_VERBS:
+            return False
+        meant = self._left & self._heard
+        for act in self._turn:
+            match = _NAMED_OFF.match(act.clause.text)
+            if match and act is not self._off:
+                meant |= stems(match["what"])
+        return bool(meant) and not meant & self._item.topic
 
     def list_features(self) -> list[str]:
         item = self._item
@@ -357,11 +402,9 @@ class CallingOff:
         topic = self._item.topic
         matter = stems(self._off.matter.text) - EMPTY_VERBS
         heard = _about(self._reply)
-        left_out = [_CUES["left_out"].match(act.clause.text) for act in self._reply]
-        left = "".join(match["what"] for match in left_out if match)
         return named(
-            left=(self._name(stems(left)), self._name(matter)),
-            left_out=self._name(stems(left)),
+            left=(self._name(self._left), self._name(matter)),
+            left_out=self._name(self._left),
             reply=min(len(heard & topic), 2),
             reply_matter=min(len(heard & matter), 2),
             later_agent=min(len(_about(self._later) & topic), 3),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import accumulate
@@ -17,7 +18,7 @@ from aftercall.english.text import MASK
 from aftercall.english.words import clear_caches
 from aftercall.llm.long_calls import CutCall, ReadingProcess, read_in_windows
 from aftercall.llm.reader import CachedReader
-from aftercall.llm.rules.acts import Act, read_acts
+from aftercall.llm.rules.acts import Act, classify, read_acts
 from aftercall.llm.rules.asking import ToldRequest, add_care, gather_details, tell_items
 from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
@@ -27,12 +28,14 @@ from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.request_days import choose_days
 from aftercall.llm.rules.state import ACTED_ON, MAY_BE, HeardDay, RequestState
 from aftercall.llm.rules.titles import (
+    MIN_TOLD,
     names_deed,
     plain_title,
     quote_whole,
     summarise,
     take_wish,
     title_plainly,
+    told_in,
 )
 from aftercall.model.calls import Call, Turn
 from aftercall.model.reading import (
@@ -118,7 +121,7 @@ def follow_requests(
     talk: list[TalkTurn], started_at: datetime
 ) -> tuple[RequestTalk, str | None]:
     """The same as who follows the talk clause by clause takes it."""
-    acts = read_acts(talk)
+    acts = [_as_said(act) for act in read_acts(talk)]
     zone = _find_zone(acts)
     start = RequestState(_today(started_at, zone, acts))
     *before, state = accumulate(acts, apply, initial=start)
@@ -128,6 +131,21 @@ def follow_requests(
         for mention in known.mentions_of(act.clause.plain)
     ]
     return RequestTalk(acts, state, days), zone
+
+
+_CANCELS = ("cancel ", "remove ", "delete ", "take ")
+
+
+def _as_said(act: Act) -> Act:
+    """ "Leave that" calls off and "put me down anyway" asks, whatever stands around them."""
+    if not act.plainness or act.kind not in ("ask", "correct", "withdraw"):
+        return act
+    said = classify(act.clause, act.speaker)
+    is_asked = said.kind == "ask" and not said.matter.text.startswith(_CANCELS)
+    is_other = said.kind == "withdraw" or (act.kind == "withdraw" and is_asked)
+    if not is_other or said.kind == act.kind:
+        return act
+    return replace(said, belongs=act.belongs)
 
 
 def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:
@@ -175,7 +193,8 @@ def _compose(
     named: tuple[str | None, str | None],
     told: tuple[list[Secret], list[FactDraft]],
 ) -> Reading:
-    acts, state = asked.acts, asked.state
+    acts = asked.acts
+    state = asked.state
     told_items = tell_items(asked)
     open_items = [each for each in told_items if each.item.status == "open"]
     called_off = [each for each in told_items if each.item.status == "withdrawn"]
@@ -186,11 +205,13 @@ def _compose(
         if each.item.confidence >= ACTED_ON
     ]
     requests = [_with_decisions(request, facts) for request in requests]
+    heard = " ".join(turn.text for turn in turns if turn.speaker == "caller")
     unclear = [
         _to_unclear(each, turns)
         for each in open_items
         if MAY_BE <= each.item.confidence < ACTED_ON
     ]
+    unclear = [item for item in unclear if _tells_enough(item, heard)]
     withdrawn = [
         WithdrawnRequest(title=_title_or_quote(each, turns), turns=each.item.turns)
         for each in called_off
@@ -255,6 +276,14 @@ def _with_decisions(request: Request, facts: list[FactDraft]) -> Request:
     details = ". ".join(filter(None, dict.fromkeys((request.details, *fresh))))
     update = {"details": details, "turns": tuple(sorted(turns))}
     return request.model_copy(update=update)
+
+
+def _tells_enough(item: UnclearRequest, heard: str) -> bool:
+    """Of a deed, two things that are named and the caller's own words, it needs two."""
+    has_deed = names_deed(item.title, "task")
+    is_telling = len(told_in(item.title)) >= MIN_TOLD
+    is_own = item.words in heard
+    return has_deed + is_telling + is_own > 1
 
 
 def _to_unclear(told: ToldRequest, turns: Sequence[Turn]) -> UnclearRequest:

@@ -108,8 +108,13 @@ def _hear_agent(state: RequestState, act: Act) -> RequestState:
 def _leave_out(state: RequestState, act: Act, what: str) -> RequestState:
     """ "All right, no coach": the agent says back what the caller no longer wants."""
     known = find_named(state, what)
-    is_fresh = known >= 0 and state.items[known].turns[-1] >= act.seq - LEFT_OUT_REACH
-    return close(state, known, act) if is_fresh else state
+    if known < 0 or state.items[known].turns[-1] < act.seq - LEFT_OUT_REACH:
+        return state
+    for item in state.items:
+        is_just_off = item.off is not None and item.off.seq == act.seq - 1
+        if is_just_off and stems(what) & item.topic:
+            return state
+    return close(state, known, act)
 
 
 def _begin_agent_turn(state: RequestState, act: Act) -> RequestState:
@@ -249,7 +254,8 @@ def _hear_caller(state: RequestState, act: Act) -> RequestState:
 
 
 _FORBIDS = re.compile(
-    r"(?:(?:no|and|but|so|please|then|actually) )*do not (?P<deed>\w+) (?:it|them|that|one)\b"
+    r"(?:(?:no|and|but|so|please|then|actually) )*do not (?P<deed>\w+)"
+    r"(?: (?:it|them|that|one)\b| .*\b(?:at all|after all|altogether|any ?more|any\w+|nothing)$)"
 )
 _DEED_WORDS = 3  # at the beginning of a request, in which its verb is
 _SILENT = ("hypothetical", "ignore", "hearsay", "own")
@@ -269,8 +275,10 @@ def _find_forbidden(state: RequestState, act: Act) -> int:
         return -1
     found = -1
     for at, item in enumerate(state.items):
-        deed = stems(" ".join(item.words.split()[:_DEED_WORDS]))
-        if item.status == "open" and stems(match["deed"]) & deed:
+        asked = (
+            " ".join(said.split()[:_DEED_WORDS]) for said in (item.words, *item.details)
+        )
+        if item.status == "open" and stems(match["deed"]) & stems(" ".join(asked)):
             found = at
     return found
 

@@ -304,7 +304,8 @@ def change_number(item: Item, said: Plain) -> Item | None:
     after = [word for word in said.words if word.norm.isdecimal()]
     if (len(before), len(after)) != (1, 1) or len(said.words) > _MAX_COUNT_WORDS:
         return None
-    old, new = before[0], after[0]
+    old = before[0]
+    new = after[0]
     number = said.source[new.start : new.end]
     title = f"{item.title[: old.start]}{number}{item.title[old.end :]}"
     heard = normalise(item.words)

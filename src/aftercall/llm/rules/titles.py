@@ -211,6 +211,8 @@ def told_in(text: str) -> frozenset[str]:
 
 _INTRODUCES = load_patterns("aftercall.llm.rules", "state")["introduces"]
 MAX_NAMES = 3  # words of a name
+MAX_INTRODUCED = 8  # words that only say who calls
+_BEFORE_NAME = re.compile(r"(?:it is|this is|i am|(?:\S+ )?calls? me) (?=\S)")
 _NAMES_CALLER = re.compile(r"\b(?:my name is|is the name|(?:calling|ringing) from)\b")
 # A name or a greeting before a wish that no comma parts from it, as recognisers write:
 # "Colin Arkwright I want forty metres", but not "if I want" or "what I need is".
@@ -253,6 +255,11 @@ def introduces(plain: Plain) -> bool:
     words = plain.words
     if _INTRODUCES.fullmatch(text) or names_caller(plain):
         return True
+    opened = _BEFORE_NAME.match(text)
+    if opened and len(words) <= MAX_INTRODUCED:
+        name = plain.after(opened.end())
+        if name.cited[:1].isupper():
+            return True
     telling = [word for word in words if word.norm not in word_class("stop")]
     is_large = all(plain.source[word.start].isupper() for word in telling)
     return is_large and 1 < len(telling) <= MAX_NAMES
