@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import eq
 from typing import NamedTuple
 
 from aftercall.english.words import remember, vocabulary, word_class, word_table
@@ -16,17 +17,21 @@ from aftercall.english.words import remember, vocabulary, word_class, word_table
 # Stands for each character of a secret; private use, so no transcript means anything by it.
 MASK = "\ue000"
 SENTENCE_ENDS = ".?!\n;—"
+_ENDS = frozenset(SENTENCE_ENDS)
 _TOKEN = re.compile(rf"[^\W_]+(?:['’.:/@+\-][^\W_]+)*|{MASK}+|[.,?!;:…—–\n]")
-_PAUSES = {"…": ",", "–": "—", ":": ","}
+# Marks as they are kept with the word before them.
+_STOPS = {mark: mark for mark in ".,?!;—\n"} | {"…": ",", "–": "—", ":": ","}
 _DASH = re.compile(r"\s[-–—]+\s|\.\.\.+")
 _ABBREVIATIONS = vocabulary("dr mr mrs ms st prof vs jr sr approx")
 MAX_PIECE_CHARS = 1_200  # more than a minute of speech
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s|\n")
-_APOSTROPHE = re.compile(r"['’]")
 
+_HESITATIONS = word_class("hesitation")
+_MAYBE_DROPPED = _HESITATIONS | {"like", "oh"}
 _WHOLE = word_table("contractions")
 # Without an apostrophe these are words of their own, except before a verb.
 _BARE = {"ill": "will", "id": "would"}
+_CONTRACTED = frozenset((*_WHOLE, *_BARE))
 _AFTER_BARE = vocabulary(
     """
     be bring call come do get give go have just leave let like love make need pick prefer put
@@ -69,11 +74,11 @@ class Plain:
 
     @cached_property
     def text(self) -> str:
-        return " ".join(word.norm for word in self.words)
+        return " ".join([word.norm for word in self.words])
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
-        return frozenset(word.norm for word in self.words)
+        return frozenset([word.norm for word in self.words])
 
     @cached_property
     def _offsets(self) -> list[int]:
@@ -109,14 +114,14 @@ class Plain:
         last = start + len(inside.rstrip()) - 1
         return self.slice(self.index(start), self.index(last) + 1)
 
-    @property
+    @cached_property
     def cited(self) -> str:
         """The verbatim piece of the text that these words span."""
         if not self.words:
             return ""
         return self.source[self.words[0].start : self.words[-1].end]
 
-    @property
+    @cached_property
     def said(self) -> str:
         """The words as they were said, without hesitations and false starts."""
         pieces: list[str] = []
@@ -155,9 +160,13 @@ def _find_cut(piece: str) -> int:
 @remember
 def normalise(text: str) -> Plain:
     tokens = _tokenise(text)
-    following = [*(word.norm for word in tokens[1:]), ""]
-    pairs = zip(tokens, following, strict=False)
-    words = [spoken for word, after in pairs for spoken in _expand(word, after)]
+    words: list[Word] = []
+    for at, word in enumerate(tokens, 1):
+        if word.norm.isalpha() and word.norm not in _CONTRACTED:
+            words.append(word)
+        else:
+            following = tokens[at].norm if at < len(tokens) else ""
+            words += _expand(word, following)
     words = _join_numbers(_drop_hesitations(words))
     return Plain(text, tuple(_drop_false_starts(words)))
 
@@ -165,25 +174,21 @@ def normalise(text: str) -> Plain:
 def _tokenise(text: str) -> list[Word]:
     words: list[Word] = []
     spaced = _DASH.sub(lambda match: "—".ljust(len(match.group())), text)
-    for match in _TOKEN.finditer(spaced):
+    for match in _TOKEN.finditer(spaced.replace("’", "'")):
         token = match.group()
-        if token[0].isalnum() or token[0] == MASK:
-            norm = _APOSTROPHE.sub("'", token.lower())
-            words.append(Word(norm, match.start(), match.end()))
-        elif words and not (token[0] == "." and words[-1].norm in _ABBREVIATIONS):
-            stop = _PAUSES.get(token, token)
-            if words[-1].stop not in SENTENCE_ENDS or not words[-1].stop:
-                words[-1] = words[-1]._replace(stop=stop)
+        stop = _STOPS.get(token)
+        if stop is None:
+            words.append(Word(token.lower(), match.start(), match.end()))
+        elif words and not (token == "." and words[-1].norm in _ABBREVIATIONS):
+            last = words[-1]
+            if last.stop not in _ENDS:
+                words[-1] = Word(last.norm, last.start, last.end, stop)
     return words
 
 
 def _expand(word: Word, following: str) -> Iterator[Word]:
     """A contraction as its two words, both at the place of the one; hyphened numbers apart."""
-    norm = word.norm
-    if norm.isalpha() and norm not in _WHOLE and norm not in _BARE:
-        yield word
-        return
-    parts = _split_word(norm, following)
+    parts = _split_word(word.norm, following)
     for part in parts[:-1]:
         yield Word(part, word.start, word.end)
     yield Word(parts[-1], word.start, word.end, word.stop)
@@ -222,14 +227,15 @@ def _is_predicate(word: str) -> bool:
 
 
 def _drop_hesitations(words: list[Word]) -> list[Word]:
-    hesitations = word_class("hesitation")
+    if _MAYBE_DROPPED.isdisjoint([word.norm for word in words]):
+        return words
     kept: list[Word] = []
     for at, word in enumerate(words):
         is_filler = word.norm == "like" and word.stop == ","
         is_limit = word.norm == "just" and bool(kept) and kept[-1].norm == "not"
         if word.norm == "oh" and _is_zero(words, at):
             kept.append(word._replace(norm="zero"))
-        elif is_limit or (word.norm not in hesitations and not is_filler):
+        elif is_limit or (word.norm not in _HESITATIONS and not is_filler):
             kept.append(word)
         elif kept and word.stop and word.stop != "," and not kept[-1].stop.strip(","):
             kept[-1] = kept[-1]._replace(stop=word.stop)
@@ -244,7 +250,7 @@ def _is_zero(words: list[Word], at: int) -> bool:
 
 
 def _join_numbers(words: list[Word]) -> list[Word]:
-    if COUNTED.isdisjoint(word.norm for word in words):
+    if COUNTED.isdisjoint([word.norm for word in words]):
         return words
     breaks = [bool(word.stop) for word in words]
     joined: list[Word] = []
@@ -261,14 +267,26 @@ def _join_numbers(words: list[Word]) -> list[Word]:
 
 def _drop_false_starts(words: list[Word]) -> list[Word]:
     """ "In the, in the art room" is "in the art room"; figures and letters are meant twice."""
+    norms = _list_starts(words)
     for length in (4, 3, 2, 1):
-        kept: list[Word] = []
-        for word in words:
-            kept.append(word)
-            if _is_repeated(kept[-2 * length : -length], kept[-length:]):
-                del kept[-2 * length : -length]
-        words = kept
+        if any(map(eq, norms, norms[length:])):
+            words = _drop_repeated(words, length)
+            norms = _list_starts(words)
     return words
+
+
+def _list_starts(words: list[Word]) -> list[str]:
+    """The words, all articles the same: "a, the art room" is a false start, too."""
+    return ["the" if word.norm in _ARTICLES else word.norm for word in words]
+
+
+def _drop_repeated(words: list[Word], length: int) -> list[Word]:
+    kept: list[Word] = []
+    for word in words:
+        kept.append(word)
+        if _is_repeated(kept[-2 * length : -length], kept[-length:]):
+            del kept[-2 * length : -length]
+    return kept
 
 
 def _is_repeated(first: list[Word], second: list[Word]) -> bool:
@@ -277,7 +295,7 @@ def _is_repeated(first: list[Word], second: list[Word]) -> bool:
     norms = [word.norm for word in first]
     if len(norms) == 1 and norms[0] in _ARTICLES and second[0].norm in _ARTICLES:
         return True
-    if norms != [word.norm for word in second] or first[-1].stop in tuple(".?!\n;—"):
+    if norms != [word.norm for word in second] or first[-1].stop in _ENDS:
         return False
     if first[0].start == second[0].start:
         return False
