@@ -7,7 +7,6 @@ Every word keeps its place in the text it came from, so that any piece can be ci
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from operator import eq
 from typing import NamedTuple
@@ -65,16 +64,13 @@ class Word(NamedTuple):
     stop: str = ""
 
 
-@dataclass(frozen=True)
 class Plain:
-    """A text in normal form."""
+    """A text in normal form; none of it changes."""
 
-    source: str
-    words: tuple[Word, ...]
-
-    @cached_property
-    def text(self) -> str:
-        return " ".join([word.norm for word in self.words])
+    def __init__(self, source: str, words: tuple[Word, ...]) -> None:
+        self.source = source
+        self.words = words
+        self.text = " ".join([word.norm for word in words])
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -175,11 +171,11 @@ def _tokenise(text: str) -> list[Word]:
     words: list[Word] = []
     spaced = _DASH.sub(lambda match: "—".ljust(len(match.group())), text)
     for match in _TOKEN.finditer(spaced.replace("’", "'")):
-        token = match.group()
-        stop = _STOPS.get(token)
+        said = match.group()
+        stop = _STOPS.get(said)
         if stop is None:
-            words.append(Word(token.lower(), match.start(), match.end()))
-        elif words and not (token == "." and words[-1].norm in _ABBREVIATIONS):
+            words.append(Word(said.lower(), match.start(), match.end()))
+        elif words and not (said == "." and words[-1].norm in _ABBREVIATIONS):
             last = words[-1]
             if last.stop not in _ENDS:
                 words[-1] = Word(last.norm, last.start, last.end, stop)

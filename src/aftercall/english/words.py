@@ -159,7 +159,9 @@ def stem(word: str) -> str:
 def stems(text: str) -> frozenset[str]:
     """The stems of all words but those that carry no meaning of their own."""
     words = set(_STEMMED.findall(text.lower().replace("’", "'")))
-    return frozenset([stem(word) for word in words - word_class("stop") if len(word) > 1])
+    return frozenset(
+        [stem(word) for word in words - word_class("stop") if len(word) > 1]
+    )
 
 
 def overlap_coefficient(first: frozenset[str], second: frozenset[str]) -> float:

@@ -319,7 +319,9 @@ def _list_own(clause: Clause, words: list[str]) -> list[str]:
     features += [f"b:{one}_{two}" for one, two in pairwise(("^", *words, "$"))]
     features += [f"s:{cut}" for word in words if (cut := stem(word)) != word]
     features += [f"first{n}:{'_'.join(words[:n])}" for n in (2, 3)]
-    features += [name for name, known in _CLASSES.items() if not known.isdisjoint(words)]
+    features += [
+        name for name, known in _CLASSES.items() if not known.isdisjoint(words)
+    ]
     if clause.is_question:
         features.append("q")
     return features
