@@ -120,15 +120,16 @@ def ablate(files: list[Path]) -> None:
     rows = []
     for speaker in ("caller", "agent"):
         table = load(speaker)
-        for row in table.rows:
-            rest = acts.ActTable.from_rows(each for each in table.rows if each != row)
+        for row in table:
+            rest = tuple(other for other in table if other is not row)
             tables = {"caller": load("caller"), "agent": load("agent"), speaker: rest}
             with patch.object(acts, "load_table", tables.__getitem__):
                 part = score(files)
             kept, told = (each["requests, precision"] for each in (part, whole))
             hits = kept.right - told.right
             made_up = kept.wrong - told.wrong
-            rows.append([row[0], f"{hits:+}", f"{made_up:+}", row[2][:60]])
+            pattern = row[2].pattern[13:73]
+            rows.append([row[0], f"{hits:+}", f"{made_up:+}", pattern])
     print_table("One pattern less", ["act", "right", "wrong", "pattern"], rows)
 
 

@@ -130,6 +130,7 @@ def split_sentences(text: str) -> tuple[str, ...]:
     return tuple(piece for piece in pieces if piece)
 
 
+@remember
 def split_plain_sentences(plain: Plain) -> list[Plain]:
     ends = [
         at + 1

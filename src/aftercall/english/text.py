@@ -5,7 +5,6 @@ Every word keeps its place in the text it came from, so that any piece can be ci
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import eq
@@ -76,24 +75,14 @@ class Plain:
     def vocabulary(self) -> frozenset[str]:
         return frozenset([word.norm for word in self.words])
 
-    @cached_property
-    def _offsets(self) -> list[int]:
-        offsets, at = [], 0
-        for word in self.words:
-            offsets.append(at)
-            at += len(word.norm) + 1
-        return offsets
-
     def index(self, offset: int) -> int:
         """The word at or after an offset of `text`; the number of words past its end."""
-        if offset >= len(self.text):
-            return len(self.words)
-        offset += self.text[offset] == " "
-        return bisect_right(self._offsets, offset) - 1
+        is_past = offset >= len(self.text)
+        return len(self.words) if is_past else self.text.count(" ", 0, offset + 1)
 
     def offset(self, index: int) -> int:
         """Where a word begins in `text`."""
-        return self._offsets[index]
+        return sum(len(word.norm) + 1 for word in self.words[:index])
 
     def slice(self, first: int, last: int | None = None) -> "Plain":
         return Plain(self.source, self.words[first:last])
@@ -263,17 +252,11 @@ def _join_numbers(words: list[Word]) -> list[Word]:
 
 def _drop_false_starts(words: list[Word]) -> list[Word]:
     """ "In the, in the art room" is "in the art room"; figures and letters are meant twice."""
-    norms = _list_starts(words)
     for length in (4, 3, 2, 1):
+        norms = ["a" if word.norm in _ARTICLES else word.norm for word in words]
         if any(map(eq, norms, norms[length:])):
             words = _drop_repeated(words, length)
-            norms = _list_starts(words)
     return words
-
-
-def _list_starts(words: list[Word]) -> list[str]:
-    """The words, all articles the same: "a, the art room" is a false start, too."""
-    return ["the" if word.norm in _ARTICLES else word.norm for word in words]
 
 
 def _drop_repeated(words: list[Word], length: int) -> list[Word]:

@@ -2,11 +2,10 @@
 
 import re
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from aftercall.english.clauses import Clause
 from aftercall.english.text import Plain, normalise
@@ -76,28 +75,12 @@ class Act:
 
 
 _PART = re.compile(r"\{([a-z]+)\}")
-Row = tuple[ActKind, float, str]
-
-
-class ActTable(NamedTuple):
-    """Rows in order, and one pattern for all: its last group is the number of the row that fits."""
-
-    rows: tuple[Row, ...]
-    pattern: re.Pattern[str]
-
-    @classmethod
-    def from_rows(cls, rows: Iterable[Row]) -> "ActTable":
-        kept = tuple(rows)
-        numbered = (
-            f"(?:{pattern.replace('<what>', f'<what{number}>')})(?P<row{number}>)"
-            for number, (_, _, pattern) in enumerate(kept)
-        )
-        return cls(kept, compile_pattern("|".join(numbered)))
+Row = tuple[ActKind, float, re.Pattern[str]]
 
 
 @cache
-def load_table(speaker: Speaker) -> ActTable:
-    """The rows of `acts.toml`."""
+def load_table(speaker: Speaker) -> tuple[Row, ...]:
+    """The rows of `acts.toml`, one pattern each, in order."""
     text = files(__package__).joinpath("acts.toml").read_text("utf-8")
     tables = tomllib.loads(text)
     parts = tables["parts"]
@@ -107,8 +90,8 @@ def load_table(speaker: Speaker) -> ActTable:
             pattern = filled
         return pattern
 
-    return ActTable.from_rows(
-        (row["act"], row.get("confidence", 0.0), fill(pattern))
+    return tuple(
+        (row["act"], row.get("confidence", 0.0), compile_pattern(fill(pattern)))
         for row in tables[speaker]
         for pattern in row["patterns"]
     )
@@ -254,18 +237,23 @@ def _read_bare_answer(text: str, before: Answer) -> Answer:
 
 def _look_up(clause: Clause, plain: Plain, speaker: Speaker, answer: Answer) -> Act:
     """The act of the first row that is all of the clause; what fits none only tells."""
-    table = load_table(speaker)
-    match = table.pattern.fullmatch(plain.text)
-    if match is None or match.lastgroup is None:
-        return Act("tell", clause, plain, speaker, answer=answer)
-    number = match.lastgroup.removeprefix("row")
-    kind, confidence, _ = table.rows[int(number)]
-    what = match.re.groupindex.get(f"what{number}", 0)
-    is_named = match[what] is not None
-    matter = plain.between(*match.span(what)) if what and is_named else plain
-    if kind == "ask" and _NICKNAME.match(matter.text):
-        kind = "ignore"
-    return Act(kind, clause, matter, speaker, confidence, answer, plainness=confidence)
+    for kind, confidence, pattern in load_table(speaker):
+        match = pattern.fullmatch(plain.text)
+        if match:
+            has_matter = "what" in pattern.groupindex and match["what"] is not None
+            matter = plain.between(*match.span("what")) if has_matter else plain
+            if kind == "ask" and _NICKNAME.match(matter.text):
+                kind = "ignore"
+            return Act(
+                kind,
+                clause,
+                matter,
+                speaker,
+                confidence,
+                answer,
+                plainness=confidence,
+            )
+    return Act("tell", clause, plain, speaker, answer=answer)
 
 
 def _read_answer(plain: Plain) -> tuple[Plain, Answer]:

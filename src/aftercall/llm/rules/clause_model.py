@@ -20,7 +20,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from importlib.resources import files
 from itertools import pairwise, repeat
 from typing import Literal
@@ -104,9 +104,9 @@ class ClauseModel:
         self._start = _pack(bias) + _pack([FIELD_HALF] * len(labels))
         self._packed = {name: _pack(each) for name, each in weights.items()}
 
-    def weigh(self, features: Iterable[str], known: int = 0) -> Labels:
-        """The probability of each label. `known` is what other features add up to."""
-        total = self._start + known + self.add_up(features)
+    def weigh(self, features: Iterable[str]) -> Labels:
+        """The probability of each label."""
+        total = sum(map(self._packed.get, set(features), repeat(0)), self._start)
         sums = [
             (total >> FIELD_BITS * index & FIELD_MASK) - FIELD_HALF
             for index in range(len(self.labels))
@@ -118,10 +118,6 @@ class ClauseModel:
             label: odd / whole for label, odd in zip(self.labels, odds, strict=True)
         }
 
-    def add_up(self, features: Iterable[str]) -> int:
-        """The packed weights of features, each counted once."""
-        return sum(map(self._packed.get, set(features), repeat(0)))
-
     def label_clauses(
         self, talk: Sequence["TalkTurn"]
     ) -> dict[tuple[int, int], Labels]:
@@ -130,12 +126,11 @@ class ClauseModel:
         for at, turn in enumerate(talk):
             if turn.speaker != "caller":
                 continue
-            around = self.add_up(_list_of_turn(talk, at))
             for index, clause in enumerate(turn.clauses):
                 about = stems(clause.text)
-                features = _list_of_clause(talk, at, index)
+                features = list_features(talk, at, index)
                 features += history.list_features(at, about)
-                labels = self.weigh(features, around)
+                labels = self.weigh(features)
                 if OPENING_WORDS.issuperset(turn.words[index]):
                     labels |= {ASKS: 0.0}
                 history.add(at, max(labels, key=labels.__getitem__), about)
@@ -153,8 +148,7 @@ def load_clause_model(name: ModelName) -> ClauseModel:
         files(__package__).joinpath(WEIGHTS_FOLDER, f"{name}.json").read_text("utf-8")
     )
     kept = json.loads(text)
-    words = (feature.rpartition(":")[2] for feature in kept["weights"])
-    add_own_words(word for word in words if word.isalpha())
+    add_own_words(feature.rpartition(":")[2] for feature in kept["weights"])
     return ClauseModel(kept["labels"], kept["bias"], kept["weights"])
 
 
@@ -177,32 +171,6 @@ class TalkTurn:
         ]
         about = stems(" ".join(clause.text for clause in clauses))
         return cls(speaker, clauses, words, about)
-
-    @cached_property
-    def asked(self) -> list[str]:
-        """Of the agent's last words before the caller answers."""
-        if not self.words:
-            return []
-        said = self.words[-1]
-        features = [f"pa:{word}" for word in said[:14]]
-        features += [f"paf:{'_'.join(said[:2])}", f"paf3:{'_'.join(said[:3])}"]
-        return [*features, "paq"] if self.clauses[-1].is_question else features
-
-    @cached_property
-    def replied(self) -> list[str]:
-        """Of how the agent answered: it often shows what it took the caller's words for."""
-        if not self.words:
-            return []
-        features = [f"na:{word}" for words in self.words[:2] for word in words[:10]]
-        features.append(f"naf:{'_'.join(self.words[0][:2])}")
-        features.append(f"nal:{'_'.join(self.words[-1][:3])}")
-        if self.clauses[-1].is_question:
-            features.append("naq")
-        pairs = {f"{one}_{two}" for words in self.words for one, two in pairwise(words)}
-        return features if _PROMISING.isdisjoint(pairs) else [*features, "na_promises"]
-
-
-_SILENCE = TalkTurn("agent", [], [], frozenset())
 
 
 def generalise(word: str) -> str:
@@ -263,52 +231,29 @@ class LabelHistory:
 
 def list_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
     """The features of one clause of the caller, without history."""
-    return _list_of_clause(turns, at, index) + _list_of_turn(turns, at)
+    about = stems(turns[at].clauses[index].text)
+    return [
+        *list_fact_features(turns, at, index),
+        f"turn:{min(at, 4)}",
+        f"tleft:{min(len(turns) - at - 1, 3)}",
+        *_list_after(_find_agent(turns, range(at + 1, len(turns))), about),
+    ]
 
 
 def list_fact_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
     """Without what comes after: a fact is one whatever the agent answers."""
-    before = _find_agent(turns, range(at - 1, -1, -1))
-    return [*_list_so_far(turns[at], index, before), *before.asked]
-
-
-def _list_of_turn(turns: Sequence[TalkTurn], at: int) -> list[str]:
-    """What is the same for all clauses of a turn: its place, and what the agent says around it."""
-    return [
-        f"turn:{min(at, 4)}",
-        f"tleft:{min(len(turns) - at - 1, 3)}",
-        *_find_agent(turns, range(at - 1, -1, -1)).asked,
-        *_find_agent(turns, range(at + 1, len(turns))).replied,
+    turn = turns[at]
+    if index in turn.features:
+        return turn.features[index]
+    clause, words = turn.clauses[index], turn.words[index]
+    agent = _find_agent(turns, range(at - 1, -1, -1))
+    turn.features[index] = [
+        *_list_own(clause, words),
+        f"pos:{min(index, 3)}",
+        f"left:{min(len(turn.clauses) - index - 1, 3)}",
+        *_list_neighbours(turn, index),
+        *_list_before(agent, words, index, stems(clause.text)),
     ]
-
-
-def _list_of_clause(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
-    """A clause as it stands in its turn, and how much of it the agent says again."""
-    before = _find_agent(turns, range(at - 1, -1, -1))
-    after = _find_agent(turns, range(at + 1, len(turns)))
-    features = list(_list_so_far(turns[at], index, before))
-    if after.words:
-        shared = len(stems(turns[at].clauses[index].text) & after.stems)
-        features.append(f"shares_na:{min(shared, 3)}")
-        if "na_promises" in after.replied:
-            features.append(f"na_promises:{min(shared, 2)}")
-    return features
-
-
-def _find_agent(turns: Sequence[TalkTurn], places: Iterable[int]) -> TalkTurn:
-    return next((turns[at] for at in places if turns[at].speaker == "agent"), _SILENCE)
-
-
-def _list_so_far(turn: TalkTurn, index: int, before: TalkTurn) -> list[str]:
-    """Of a clause, its neighbours, and what the agent said before the turn; made once."""
-    if index not in turn.features:
-        turn.features[index] = [
-            *_list_own(turn.clauses[index], turn.words[index]),
-            f"pos:{min(index, 3)}",
-            f"left:{min(len(turn.clauses) - index - 1, 3)}",
-            *_list_neighbours(turn, index),
-            *_list_answer(turn, index, before),
-        ]
     return turn.features[index]
 
 
@@ -350,16 +295,42 @@ def _list_neighbours(turn: TalkTurn, index: int) -> list[str]:
     return features
 
 
-def _list_answer(turn: TalkTurn, index: int, agent: TalkTurn) -> list[str]:
-    """How a clause answers what the agent said last before the turn."""
-    if not agent.words:
+def _find_agent(turns: Sequence[TalkTurn], places: range) -> TalkTurn | None:
+    return next((turns[at] for at in places if turns[at].speaker == "agent"), None)
+
+
+def _list_before(
+    agent: TalkTurn | None, words: list[str], index: int, about: frozenset[str]
+) -> list[str]:
+    """What the agent said last before the caller's turn."""
+    if agent is None or not agent.words:
         return []
-    words = turn.words[index]
-    features = []
+    said = agent.words[-1]
+    features = [f"pa:{word}" for word in said[:14]]
+    features += [f"paf:{'_'.join(said[:2])}", f"paf3:{'_'.join(said[:3])}"]
     if agent.clauses[-1].is_question:
-        features += [f"paq_len:{_size(words)}", f"paq_{'_'.join(words[:1])}"]
-    if stems(turn.clauses[index].text) & agent.stems:
+        features += ["paq", f"paq_len:{_size(words)}", f"paq_{'_'.join(words[:1])}"]
+    if about & agent.stems:
         features.append("shares_pa")
     if index == 0:
-        features.append(f"first_pa:{'_'.join(agent.words[-1][:2])}")
+        features.append(f"first_pa:{'_'.join(said[:2])}")
+    return features
+
+
+def _list_after(agent: TalkTurn | None, about: frozenset[str]) -> list[str]:
+    """How the agent answered: it often shows what it took the caller's words for."""
+    if agent is None or not agent.words:
+        return []
+    shared = len(about & agent.stems)
+    features = [f"na:{word}" for words in agent.words[:2] for word in words[:10]]
+    features += [
+        f"naf:{'_'.join(agent.words[0][:2])}",
+        f"nal:{'_'.join(agent.words[-1][:3])}",
+        f"shares_na:{min(shared, 3)}",
+    ]
+    if agent.clauses[-1].is_question:
+        features.append("naq")
+    pairs = {f"{one}_{two}" for words in agent.words for one, two in pairwise(words)}
+    if not _PROMISING.isdisjoint(pairs):
+        features += ["na_promises", f"na_promises:{min(shared, 2)}"]
     return features
