@@ -132,6 +132,7 @@ def split_sentences(text: str) -> tuple[str, ...]:
 
 @remember
 def split_plain_sentences(plain: Plain) -> list[Plain]:
+    """The sentences of a turn, cut once for all who look at them."""
     ends = [
         at + 1
         for at, word in enumerate(plain.words)

@@ -68,6 +68,7 @@ def find_dates(
 
 @remember
 def _may_name(text: str) -> bool:
+    """One look rules out most texts before thirty patterns are tried."""
     return _MAY_NAME.search(text) is not None
 
 

@@ -25,7 +25,7 @@ MAX_PIECE_CHARS = 1_200  # more than a minute of speech
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s|\n")
 
 _HESITATIONS = word_class("hesitation")
-_MAYBE_DROPPED = _HESITATIONS | {"like", "oh"}
+_MAYBE_DROPPED = _HESITATIONS | {"like"}
 _WHOLE = word_table("contractions")
 # Without an apostrophe these are words of their own, except before a verb.
 _BARE = {"ill": "will", "id": "would"}
@@ -152,8 +152,9 @@ def normalise(text: str) -> Plain:
         else:
             following = tokens[at].norm if at < len(tokens) else ""
             words += _expand(word, following)
-    words = _join_numbers(_drop_hesitations(words))
-    return Plain(text, tuple(_drop_false_starts(words)))
+    if not _MAYBE_DROPPED.isdisjoint([word.norm for word in words]):
+        words = _drop_hesitations(words)
+    return Plain(text, tuple(_drop_false_starts(_join_numbers(words))))
 
 
 def _tokenise(text: str) -> list[Word]:
@@ -212,8 +213,6 @@ def _is_predicate(word: str) -> bool:
 
 
 def _drop_hesitations(words: list[Word]) -> list[Word]:
-    if _MAYBE_DROPPED.isdisjoint([word.norm for word in words]):
-        return words
     kept: list[Word] = []
     for at, word in enumerate(words):
         is_filler = word.norm == "like" and word.stop == ","
@@ -251,7 +250,10 @@ def _join_numbers(words: list[Word]) -> list[Word]:
 
 
 def _drop_false_starts(words: list[Word]) -> list[Word]:
-    """ "In the, in the art room" is "in the art room"; figures and letters are meant twice."""
+    """ "In the, in the art room" is "in the art room"; figures and letters are meant twice.
+
+    Most texts hold no word twice at such a distance, and are not looked at word by word.
+    """
     for length in (4, 3, 2, 1):
         norms = ["a" if word.norm in _ARTICLES else word.norm for word in words]
         if any(map(eq, norms, norms[length:])):
@@ -260,6 +262,7 @@ def _drop_false_starts(words: list[Word]) -> list[Word]:
 
 
 def _drop_repeated(words: list[Word], length: int) -> list[Word]:
+    """Without the first of two equal runs of so many words."""
     kept: list[Word] = []
     for word in words:
         kept.append(word)

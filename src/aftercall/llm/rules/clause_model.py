@@ -69,12 +69,9 @@ _MONTHS = vocabulary(
     january february march april june july august september october november december
     """
 )
-_CLASSES = {
-    f"c:{name}": word_class(name)
-    for name in word_list(
-        "deed kin people saying fault broken later yes agrees channel feeling health names title"
-    )
-}
+_CLASSES = word_list(
+    "deed kin people saying fault broken later yes agrees channel feeling health names title"
+)
 OPENING_WORDS = vocabulary(
     "hi hello hey good morning afternoon evening day there and also then so but please well right"
 )
@@ -265,7 +262,7 @@ def _list_own(clause: Clause, words: list[str]) -> list[str]:
     features += [f"s:{cut}" for word in words if (cut := stem(word)) != word]
     features += [f"first{n}:{'_'.join(words[:n])}" for n in (2, 3)]
     features += [
-        name for name, known in _CLASSES.items() if not known.isdisjoint(words)
+        f"c:{name}" for name in _CLASSES if not word_class(name).isdisjoint(words)
     ]
     if clause.is_question:
         features.append("q")

@@ -6,7 +6,6 @@ the same features when it trains.
 """
 
 from bisect import bisect_left
-from collections import defaultdict
 from datetime import date
 from typing import NamedTuple
 
@@ -104,6 +103,7 @@ class SpokenDay(NamedTuple):
 
 
 def list_spoken(talk: RequestTalk) -> list[SpokenDay]:
+    """The days of a call in order, each looked at once whatever the number of requests."""
     spoken = []
     for place, act, mention in talk.days:
         near = talk.acts[max(0, place - NEAR_CLAUSES) : place + NEAR_CLAUSES]
@@ -118,6 +118,7 @@ def list_spoken(talk: RequestTalk) -> list[SpokenDay]:
 
 
 def _list_words(act: Act, mention: DateMention) -> list[str]:
+    """What the clause does, and the words before, after and of the day."""
     text = act.clause.text
     before = _words(text[: mention.start])
     after = _words(text[mention.end :])
@@ -151,39 +152,29 @@ class NamedDays:
         start = bisect_left(spoken, asked_in(self._item), key=lambda each: each.act.seq)
         heard = spoken[max(0, start - MAX_BEFORE) : start + MAX_AFTER]
         near = items[max(0, index - NEAR_ITEMS) : index + NEAR_ITEMS + 1]
-        near_items = [item for item in near if item.status == "open"]
-        self._others = [item for item in near_items if item is not self._item]
-        self._about = self._item.about
+        near_open = [item for item in near if item.status == "open"]
+        self._others = [item for item in near_open if item is not self._item]
         self._theirs = [item.about for item in self._others]
-        self._asked = [
-            (item.turns[0], item is self._item)
-            for item in near_items
-            if item is self._item or item.confidence >= ACTED_ON
-        ]
+        asked = [item for item in self._others if item.confidence >= ACTED_ON]
+        self._asked = [item.turns[0] for item in asked]
         self._heard = [(each, self._name_topic(each)) for each in heard]
-        own = [each for each, topic in self._heard if topic == "own"]
-        told = [each for each in own if not each.act.clause.is_question]
-        self._own = _days_of(own)
-        self._told = (_days_of(told, "caller")[-1:], _days_of(told, "agent")[-1:])
-        title = _words(self._item.title.lower())[:MAX_TITLE_WORDS]
-        self._titled = [*named(title2=title[:2]), *mark("title", title)]
-        self._named_in: dict[int, set[date]] = defaultdict(set)
-        for each in heard:
-            self._named_in[each.act.seq].add(each.day)
+        self._own = [each for each, topic in self._heard if topic == "own"]
         self.days = list(dict.fromkeys(_days_of(heard)))
 
     def list_features(self, day: date) -> list[str]:
         """How a day stands to the request, and where, how and by whom it was said."""
         item = self._item
         away = _name_distance((day - self._today).days)
+        title = _words(item.title.lower())[:MAX_TITLE_WORDS]
         features = [
             *named(
                 kind=item.kind,
                 words=item.delivers_words,
                 away=away,
                 kind_away=(item.kind, away),
+                title2=title[:2],
             ),
-            *self._titled,
+            *mark("title", title),
             *self._list_order(day),
         ]
         for heard, topic in self._heard:
@@ -202,10 +193,14 @@ class NamedDays:
         That is: who follows the talk clause by clause takes it for the day of the request.
         """
         item = self._item
-        last_told = tuple(days == [day] for days in self._told)
+        told = [each for each in self._own if not each.act.clause.is_question]
+        own = _days_of(self._own)
+        by_caller = _days_of(told, "caller")
+        by_agent = _days_of(told, "agent")
+        last_told = (by_caller[-1:] == [day], by_agent[-1:] == [day])
         taken = "this" if item.due == day else "other" if item.due else "none"
         return named(
-            last_own=(self._own[-1:] == [day], day in self._own),
+            last_own=(own[-1:] == [day], day in own),
             last_told=last_told,
             kind_told=(item.kind, last_told),
             taken=taken,
@@ -219,7 +214,7 @@ class NamedDays:
         act = heard.act
         is_ask = item.words in act.clause.plain.cited or act.matter.cited == item.words
         shared = len(stems(act.clause.text) & item.topic)
-        shared_told = len(heard.told & self._about)
+        shared_told = len(heard.told & item.about)
         most = max([len(heard.told & about) for about in self._theirs], default=0)
         return named(
             gap=max(-FAR, min(act.seq - item.turns[0], FAR)),
@@ -236,19 +231,18 @@ class NamedDays:
 
     def _name_topic(self, heard: SpokenDay) -> str:
         """Whether the talk is of this request, or of one asked for before or after it."""
-        begun = [each for each in self._asked if each[0] <= heard.act.seq]
-        if not begun:
-            return "none"
-        seq, is_own = max(begun)
-        is_before = seq < self._item.turns[0]
-        return "own" if is_own else "before" if is_before else "after"
+        first, seq = self._item.turns[0], heard.act.seq
+        others = max([turn for turn in self._asked if turn <= seq], default=0)
+        if first <= seq and first >= others:
+            return "own"
+        return "none" if not others else "before" if others < first else "after"
 
     def _list_reply(self, heard: SpokenDay) -> list[str]:
         """What the next turn begins with, and whether it names the day again."""
         reply = heard.reply
         if reply is None:
             return []
-        days = self._named_in[reply.seq]
+        days = [each.day for each, _ in self._heard if each.act.seq == reply.seq]
         is_same = heard.day in days
         return named(
             reply=(reply.speaker == heard.act.speaker, reply.answer or reply.kind),
