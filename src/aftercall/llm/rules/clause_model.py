@@ -233,7 +233,7 @@ def list_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
         *list_fact_features(turns, at, index),
         f"turn:{min(at, 4)}",
         f"tleft:{min(len(turns) - at - 1, 3)}",
-        *_list_after(_find_agent(turns, range(at + 1, len(turns))), about),
+        *_list_after(_find_agent(turns[at + 1 :]), about),
     ]
 
 
@@ -243,7 +243,7 @@ def list_fact_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[s
     if index in turn.features:
         return turn.features[index]
     clause, words = turn.clauses[index], turn.words[index]
-    agent = _find_agent(turns, range(at - 1, -1, -1))
+    agent = _find_agent(reversed(turns[:at]))
     turn.features[index] = [
         *_list_own(clause, words),
         f"pos:{min(index, 3)}",
@@ -292,8 +292,8 @@ def _list_neighbours(turn: TalkTurn, index: int) -> list[str]:
     return features
 
 
-def _find_agent(turns: Sequence[TalkTurn], places: range) -> TalkTurn | None:
-    return next((turns[at] for at in places if turns[at].speaker == "agent"), None)
+def _find_agent(turns: Iterable[TalkTurn]) -> TalkTurn | None:
+    return next((turn for turn in turns if turn.speaker == "agent"), None)
 
 
 def _list_before(
