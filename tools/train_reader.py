@@ -59,7 +59,7 @@ from aftercall.llm.rules.judgement import (
 )
 from aftercall.llm.rules.offers import CallingOff
 from aftercall.llm.rules.reader import follow_requests, read_requests
-from aftercall.llm.rules.request_days import NamedDays, choose_days
+from aftercall.llm.rules.request_days import NamedDays, choose_days, list_spoken
 from aftercall.llm.rules.state import Item, asked_in
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
@@ -617,8 +617,9 @@ def list_choices(call: AskedCall, weight: float) -> Iterator[DayChoice]:
     started, turns, wanted = call
     asked = read_requests(turns, started)[0]
     talk = asked._replace(state=judge(asked))
+    spoken = list_spoken(talk)
     for index, want in pair_items(talk, wanted).items():
-        around = NamedDays(talk, index)
+        around = NamedDays(talk.state, spoken, index)
         if around.days:
             features = {day: around.list_features(day) for day in around.days}
             yield features, want.due, weight

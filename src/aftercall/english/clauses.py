@@ -130,7 +130,9 @@ def split_sentences(text: str) -> tuple[str, ...]:
     return tuple(piece for piece in pieces if piece)
 
 
+@remember
 def split_plain_sentences(plain: Plain) -> list[Plain]:
+    """The sentences of a turn, cut once for all who look at them."""
     ends = [
         at + 1
         for at, word in enumerate(plain.words)

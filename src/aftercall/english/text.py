@@ -5,10 +5,9 @@ Every word keeps its place in the text it came from, so that any piece can be ci
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from operator import eq
 from typing import NamedTuple
 
 from aftercall.english.words import remember, vocabulary, word_class, word_table
@@ -16,17 +15,21 @@ from aftercall.english.words import remember, vocabulary, word_class, word_table
 # Stands for each character of a secret; private use, so no transcript means anything by it.
 MASK = "\ue000"
 SENTENCE_ENDS = ".?!\n;—"
+_ENDS = frozenset(SENTENCE_ENDS)
 _TOKEN = re.compile(rf"[^\W_]+(?:['’.:/@+\-][^\W_]+)*|{MASK}+|[.,?!;:…—–\n]")
-_PAUSES = {"…": ",", "–": "—", ":": ","}
+# Marks as they are kept with the word before them.
+_STOPS = {mark: mark for mark in ".,?!;—\n"} | {"…": ",", "–": "—", ":": ","}
 _DASH = re.compile(r"\s[-–—]+\s|\.\.\.+")
 _ABBREVIATIONS = vocabulary("dr mr mrs ms st prof vs jr sr approx")
 MAX_PIECE_CHARS = 1_200  # more than a minute of speech
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s|\n")
-_APOSTROPHE = re.compile(r"['’]")
 
+_HESITATIONS = word_class("hesitation")
+_MAYBE_DROPPED = _HESITATIONS | {"like"}
 _WHOLE = word_table("contractions")
 # Without an apostrophe these are words of their own, except before a verb.
 _BARE = {"ill": "will", "id": "would"}
+_CONTRACTED = frozenset((*_WHOLE, *_BARE))
 _AFTER_BARE = vocabulary(
     """
     be bring call come do get give go have just leave let like love make need pick prefer put
@@ -60,39 +63,26 @@ class Word(NamedTuple):
     stop: str = ""
 
 
-@dataclass(frozen=True)
 class Plain:
-    """A text in normal form."""
+    """A text in normal form; none of it changes."""
 
-    source: str
-    words: tuple[Word, ...]
-
-    @cached_property
-    def text(self) -> str:
-        return " ".join(word.norm for word in self.words)
+    def __init__(self, source: str, words: tuple[Word, ...]) -> None:
+        self.source = source
+        self.words = words
+        self.text = " ".join([word.norm for word in words])
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
-        return frozenset(word.norm for word in self.words)
-
-    @cached_property
-    def _offsets(self) -> list[int]:
-        offsets, at = [], 0
-        for word in self.words:
-            offsets.append(at)
-            at += len(word.norm) + 1
-        return offsets
+        return frozenset([word.norm for word in self.words])
 
     def index(self, offset: int) -> int:
         """The word at or after an offset of `text`; the number of words past its end."""
-        if offset >= len(self.text):
-            return len(self.words)
-        offset += self.text[offset] == " "
-        return bisect_right(self._offsets, offset) - 1
+        is_past = offset >= len(self.text)
+        return len(self.words) if is_past else self.text.count(" ", 0, offset + 1)
 
     def offset(self, index: int) -> int:
         """Where a word begins in `text`."""
-        return self._offsets[index]
+        return sum(len(word.norm) + 1 for word in self.words[:index])
 
     def slice(self, first: int, last: int | None = None) -> "Plain":
         return Plain(self.source, self.words[first:last])
@@ -109,14 +99,14 @@ class Plain:
         last = start + len(inside.rstrip()) - 1
         return self.slice(self.index(start), self.index(last) + 1)
 
-    @property
+    @cached_property
     def cited(self) -> str:
         """The verbatim piece of the text that these words span."""
         if not self.words:
             return ""
         return self.source[self.words[0].start : self.words[-1].end]
 
-    @property
+    @cached_property
     def said(self) -> str:
         """The words as they were said, without hesitations and false starts."""
         pieces: list[str] = []
@@ -155,35 +145,36 @@ def _find_cut(piece: str) -> int:
 @remember
 def normalise(text: str) -> Plain:
     tokens = _tokenise(text)
-    following = [*(word.norm for word in tokens[1:]), ""]
-    pairs = zip(tokens, following, strict=False)
-    words = [spoken for word, after in pairs for spoken in _expand(word, after)]
-    words = _join_numbers(_drop_hesitations(words))
-    return Plain(text, tuple(_drop_false_starts(words)))
+    words: list[Word] = []
+    for at, word in enumerate(tokens, 1):
+        if word.norm.isalpha() and word.norm not in _CONTRACTED:
+            words.append(word)
+        else:
+            following = tokens[at].norm if at < len(tokens) else ""
+            words += _expand(word, following)
+    if not _MAYBE_DROPPED.isdisjoint([word.norm for word in words]):
+        words = _drop_hesitations(words)
+    return Plain(text, tuple(_drop_false_starts(_join_numbers(words))))
 
 
 def _tokenise(text: str) -> list[Word]:
     words: list[Word] = []
     spaced = _DASH.sub(lambda match: "—".ljust(len(match.group())), text)
-    for match in _TOKEN.finditer(spaced):
-        token = match.group()
-        if token[0].isalnum() or token[0] == MASK:
-            norm = _APOSTROPHE.sub("'", token.lower())
-            words.append(Word(norm, match.start(), match.end()))
-        elif words and not (token[0] == "." and words[-1].norm in _ABBREVIATIONS):
-            stop = _PAUSES.get(token, token)
-            if words[-1].stop not in SENTENCE_ENDS or not words[-1].stop:
-                words[-1] = words[-1]._replace(stop=stop)
+    for match in _TOKEN.finditer(spaced.replace("’", "'")):
+        said = match.group()
+        stop = _STOPS.get(said)
+        if stop is None:
+            words.append(Word(said.lower(), match.start(), match.end()))
+        elif words and not (said == "." and words[-1].norm in _ABBREVIATIONS):
+            last = words[-1]
+            if last.stop not in _ENDS:
+                words[-1] = Word(last.norm, last.start, last.end, stop)
     return words
 
 
 def _expand(word: Word, following: str) -> Iterator[Word]:
     """A contraction as its two words, both at the place of the one; hyphened numbers apart."""
-    norm = word.norm
-    if norm.isalpha() and norm not in _WHOLE and norm not in _BARE:
-        yield word
-        return
-    parts = _split_word(norm, following)
+    parts = _split_word(word.norm, following)
     for part in parts[:-1]:
         yield Word(part, word.start, word.end)
     yield Word(parts[-1], word.start, word.end, word.stop)
@@ -222,14 +213,13 @@ def _is_predicate(word: str) -> bool:
 
 
 def _drop_hesitations(words: list[Word]) -> list[Word]:
-    hesitations = word_class("hesitation")
     kept: list[Word] = []
     for at, word in enumerate(words):
         is_filler = word.norm == "like" and word.stop == ","
         is_limit = word.norm == "just" and bool(kept) and kept[-1].norm == "not"
         if word.norm == "oh" and _is_zero(words, at):
             kept.append(word._replace(norm="zero"))
-        elif is_limit or (word.norm not in hesitations and not is_filler):
+        elif is_limit or (word.norm not in _HESITATIONS and not is_filler):
             kept.append(word)
         elif kept and word.stop and word.stop != "," and not kept[-1].stop.strip(","):
             kept[-1] = kept[-1]._replace(stop=word.stop)
@@ -244,7 +234,7 @@ def _is_zero(words: list[Word], at: int) -> bool:
 
 
 def _join_numbers(words: list[Word]) -> list[Word]:
-    if COUNTED.isdisjoint(word.norm for word in words):
+    if COUNTED.isdisjoint([word.norm for word in words]):
         return words
     breaks = [bool(word.stop) for word in words]
     joined: list[Word] = []
@@ -260,15 +250,25 @@ def _join_numbers(words: list[Word]) -> list[Word]:
 
 
 def _drop_false_starts(words: list[Word]) -> list[Word]:
-    """ "In the, in the art room" is "in the art room"; figures and letters are meant twice."""
+    """ "In the, in the art room" is "in the art room"; figures and letters are meant twice.
+
+    Most texts hold no word twice at such a distance, and are not looked at word by word.
+    """
     for length in (4, 3, 2, 1):
-        kept: list[Word] = []
-        for word in words:
-            kept.append(word)
-            if _is_repeated(kept[-2 * length : -length], kept[-length:]):
-                del kept[-2 * length : -length]
-        words = kept
+        norms = ["a" if word.norm in _ARTICLES else word.norm for word in words]
+        if any(map(eq, norms, norms[length:])):
+            words = _drop_repeated(words, length)
     return words
+
+
+def _drop_repeated(words: list[Word], length: int) -> list[Word]:
+    """Without the first of two equal runs of so many words."""
+    kept: list[Word] = []
+    for word in words:
+        kept.append(word)
+        if _is_repeated(kept[-2 * length : -length], kept[-length:]):
+            del kept[-2 * length : -length]
+    return kept
 
 
 def _is_repeated(first: list[Word], second: list[Word]) -> bool:
@@ -277,7 +277,7 @@ def _is_repeated(first: list[Word], second: list[Word]) -> bool:
     norms = [word.norm for word in first]
     if len(norms) == 1 and norms[0] in _ARTICLES and second[0].norm in _ARTICLES:
         return True
-    if norms != [word.norm for word in second] or first[-1].stop in tuple(".?!\n;—"):
+    if norms != [word.norm for word in second] or first[-1].stop in _ENDS:
         return False
     if first[0].start == second[0].start:
         return False

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from threading import local
@@ -120,7 +120,7 @@ def clear_caches() -> None:
         clear()
 
 
-_STEMMED = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
+_STEMMED = re.compile(r"[^\W_]+(?:'[^\W\d_]+)?")
 
 
 _stemmers = local()
@@ -139,23 +139,29 @@ def stem_word(word: str) -> str:
     return str(_stemmers.english.stemWord(word))
 
 
-_stem_listed = cache(stem_word)
+_stem_own = cache(stem_word)
+_own_words: set[str] = set()
+
+
+def add_own_words(words: Iterable[str]) -> None:
+    """Words of a model's weights are as public as those of our lists."""
+    _own_words.update(words)
 
 
 @remember
 def stem(word: str) -> str:
-    """Stems of our own word lists are kept for good; those of what callers say are not."""
-    if word in listed_words():
-        return _stem_listed(word)
-    return stem_word(word)
+    """Stems of our own words are kept for good; those of what callers say are not."""
+    is_own = word in _own_words or word in listed_words()
+    return _stem_own(word) if is_own else stem_word(word)
 
 
 @remember
 def stems(text: str) -> frozenset[str]:
     """The stems of all words but those that carry no meaning of their own."""
-    words = (word.replace("’", "'") for word in _STEMMED.findall(text.lower()))
-    told = {word for word in words if len(word) > 1 and word not in word_class("stop")}
-    return frozenset(map(stem, told))
+    words = set(_STEMMED.findall(text.lower().replace("’", "'")))
+    return frozenset(
+        [stem(word) for word in words - word_class("stop") if len(word) > 1]
+    )
 
 
 def overlap_coefficient(first: frozenset[str], second: frozenset[str]) -> float:

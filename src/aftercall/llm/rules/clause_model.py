@@ -26,7 +26,14 @@ from itertools import pairwise, repeat
 from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
-from aftercall.english.words import stem, stems, vocabulary, word_class, word_list
+from aftercall.english.words import (
+    add_own_words,
+    stem,
+    stems,
+    vocabulary,
+    word_class,
+    word_list,
+)
 from aftercall.model.calls import Speaker
 
 WEIGHTS_FOLDER = "weights"
@@ -138,6 +145,7 @@ def load_clause_model(name: ModelName) -> ClauseModel:
         files(__package__).joinpath(WEIGHTS_FOLDER, f"{name}.json").read_text("utf-8")
     )
     kept = json.loads(text)
+    add_own_words(feature.rpartition(":")[2] for feature in kept["weights"])
     return ClauseModel(kept["labels"], kept["bias"], kept["weights"])
 
 

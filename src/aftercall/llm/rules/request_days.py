@@ -7,12 +7,14 @@ the same features when it trains.
 
 from bisect import bisect_left
 from datetime import date
+from typing import NamedTuple
 
+from aftercall.english.dates import DateMention
 from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import generalise, load_clause_model
 from aftercall.llm.rules.judgement import YES, RequestTalk, mark, named
-from aftercall.llm.rules.state import ACTED_ON, HeardDay, RequestState, asked_in
+from aftercall.llm.rules.state import ACTED_ON, RequestState, asked_in
 from aftercall.model.calls import Speaker
 
 NO = "no"
@@ -32,8 +34,9 @@ Likely = dict[date, float]
 def choose_days(talk: RequestTalk) -> RequestState:
     """The state with the day of each open request, or none."""
     items = list(talk.state.items)
+    spoken = list_spoken(talk)
     likely = {
-        index: _weigh_days(NamedDays(talk, index))
+        index: _weigh_days(NamedDays(talk.state, spoken, index))
         for index, item in enumerate(items)
         if item.status == "open"
     }
@@ -86,23 +89,77 @@ def _find_last_word(talk: RequestTalk, index: int) -> tuple[date | None, float]:
     return followed, 0.0 if is_end else FOLLOWED
 
 
+class SpokenDay(NamedTuple):
+    """A day that was named, and what is the same of it for all requests."""
+
+    day: date
+    act: Act
+    reply: Act | None
+    """What the next turn begins with."""
+    told: frozenset[str]
+    """Stems of the clauses near it in the same turn."""
+    features: list[str]
+    """What the clause does that names it, and the words around it."""
+
+
+def list_spoken(talk: RequestTalk) -> list[SpokenDay]:
+    """The days of a call in order, each looked at once whatever the number of requests."""
+    spoken = []
+    for place, act, mention in talk.days:
+        near = talk.acts[max(0, place - NEAR_CLAUSES) : place + NEAR_CLAUSES]
+        later = talk.acts[place + 1 : place + NEAR_CLAUSES]
+        reply = next((each for each in later if each.seq != act.seq), None)
+        told = [each.clause.text for each in near if each.seq == act.seq]
+        features = _list_words(act, mention)
+        spoken.append(
+            SpokenDay(mention.day, act, reply, stems(" ".join(told)), features)
+        )
+    return spoken
+
+
+def _list_words(act: Act, mention: DateMention) -> list[str]:
+    """What the clause does, and the words before, after and of the day."""
+    text = act.clause.text
+    before = _words(text[: mention.start])
+    after = _words(text[mention.end :])
+    words = _words(text)
+    return [
+        *named(
+            act=act.kind,
+            asks=act.clause.is_question,
+            answer=act.answer,
+            bare=len(before) + len(after) <= 2,
+            before=before[-1:],
+            before2=before[-2:],
+            after=after[:1],
+            after2=after[:2],
+            first2=words[:2],
+        ),
+        *mark("u", words[:MAX_WORDS]),
+        *mark("said", _words(text[mention.start : mention.end])),
+    ]
+
+
 class NamedDays:
     """The days that are named around a request."""
 
-    def __init__(self, talk: RequestTalk, index: int) -> None:
-        items = talk.state.items
-        self._acts = talk.acts
-        self._today = talk.state.today
+    def __init__(
+        self, state: RequestState, spoken: list[SpokenDay], index: int
+    ) -> None:
+        items = state.items
+        self._today = state.today
         self._item = items[index]
-        start = bisect_left(
-            talk.days, asked_in(self._item), key=lambda each: each.act.seq
-        )
-        self._heard = talk.days[max(0, start - MAX_BEFORE) : start + MAX_AFTER]
+        start = bisect_left(spoken, asked_in(self._item), key=lambda each: each.act.seq)
+        heard = spoken[max(0, start - MAX_BEFORE) : start + MAX_AFTER]
         near = items[max(0, index - NEAR_ITEMS) : index + NEAR_ITEMS + 1]
-        self._items = [item for item in near if item.status == "open"]
-        self._others = [item for item in self._items if item is not self._item]
-        self._own = [each for each in self._heard if self._name_topic(each) == "own"]
-        self.days = list(dict.fromkeys(_days_of(self._heard)))
+        near_open = [item for item in near if item.status == "open"]
+        self._others = [item for item in near_open if item is not self._item]
+        self._theirs = [item.about for item in self._others]
+        asked = [item for item in self._others if item.confidence >= ACTED_ON]
+        self._asked = [item.turns[0] for item in asked]
+        self._heard = [(each, self._name_topic(each)) for each in heard]
+        self._own = [each for each, topic in self._heard if topic == "own"]
+        self.days = list(dict.fromkeys(_days_of(heard)))
 
     def list_features(self, day: date) -> list[str]:
         """How a day stands to the request, and where, how and by whom it was said."""
@@ -120,13 +177,13 @@ class NamedDays:
             *mark("title", title),
             *self._list_order(day),
         ]
-        for heard in self._heard:
-            if heard.mention.day == day:
-                said = [
-                    *self._list_place(heard),
+        for heard, topic in self._heard:
+            if heard.day == day:
+                said = (
+                    *self._list_place(heard, topic),
                     *self._list_reply(heard),
-                    *self._list_words(heard),
-                ]
+                    *heard.features,
+                )
                 features += mark(heard.act.speaker, said)
         return features
 
@@ -151,16 +208,14 @@ class NamedDays:
             of_other=(taken, any(other.due == day for other in self._others)),
         )
 
-    def _list_place(self, heard: HeardDay) -> list[str]:
+    def _list_place(self, heard: SpokenDay, topic: str) -> list[str]:
         """Where it was said, seen from the request."""
         item = self._item
         act = heard.act
-        topic = self._name_topic(heard)
         is_ask = item.words in act.clause.plain.cited or act.matter.cited == item.words
         shared = len(stems(act.clause.text) & item.topic)
-        told = stems(" ".join(each.clause.text for each in self._find_turn(heard)))
-        shared_told = len(told & item.about)
-        most = max((len(told & each.about) for each in self._others), default=0)
+        shared_told = len(heard.told & item.about)
+        most = max([len(heard.told & about) for about in self._theirs], default=0)
         return named(
             gap=max(-FAR, min(act.seq - item.turns[0], FAR)),
             within=act.seq in item.turns,
@@ -174,71 +229,31 @@ class NamedDays:
             shared_told=min(shared_told, 3),
         )
 
-    def _name_topic(self, heard: HeardDay) -> str:
+    def _name_topic(self, heard: SpokenDay) -> str:
         """Whether the talk is of this request, or of one asked for before or after it."""
-        first = self._item.turns[0]
-        asked = [
-            (item.turns[0], item is self._item)
-            for item in self._items
-            if item is self._item or item.confidence >= ACTED_ON
-        ]
-        begun = [each for each in asked if each[0] <= heard.act.seq]
-        seq, is_own = max(begun, default=(0, False))
-        if not begun:
-            return "none"
-        return "own" if is_own else "before" if seq < first else "after"
+        first, seq = self._item.turns[0], heard.act.seq
+        others = max([turn for turn in self._asked if turn <= seq], default=0)
+        if first <= seq and first >= others:
+            return "own"
+        return "none" if not others else "before" if others < first else "after"
 
-    def _list_reply(self, heard: HeardDay) -> list[str]:
+    def _list_reply(self, heard: SpokenDay) -> list[str]:
         """What the next turn begins with, and whether it names the day again."""
-        later = self._acts[heard.place + 1 : heard.place + NEAR_CLAUSES]
-        reply = next((act for act in later if act.seq != heard.act.seq), None)
+        reply = heard.reply
         if reply is None:
             return []
-        days = [each.mention.day for each in self._heard if each.act.seq == reply.seq]
-        is_same = heard.mention.day in days
+        days = [each.day for each, _ in self._heard if each.act.seq == reply.seq]
+        is_same = heard.day in days
         return named(
             reply=(reply.speaker == heard.act.speaker, reply.answer or reply.kind),
             reply_day="same" if is_same else "other" if days else "none",
         )
 
-    def _list_words(self, heard: HeardDay) -> list[str]:
-        """What the clause does that names it, and the words around it."""
-        act = heard.act
-        mention = heard.mention
-        text = heard.act.clause.text
-        before = _words(text[: mention.start])
-        after = _words(text[mention.end :])
-        words = _words(text)
-        named_as = _words(text[mention.start : mention.end])
-        return [
-            *named(
-                act=act.kind,
-                asks=act.clause.is_question,
-                answer=act.answer,
-                bare=len(before) + len(after) <= 2,
-                before=before[-1:],
-                before2=before[-2:],
-                after=after[:1],
-                after2=after[:2],
-                first2=words[:2],
-            ),
-            *mark("u", words[:MAX_WORDS]),
-            *mark("said", named_as),
-        ]
 
-    def _find_turn(self, heard: HeardDay) -> list[Act]:
-        """The clauses near it in the same turn."""
-        start = max(0, heard.place - NEAR_CLAUSES)
-        near = self._acts[start : heard.place + NEAR_CLAUSES]
-        return [act for act in near if act.seq == heard.act.seq]
-
-
-def _days_of(heard: list[HeardDay], speaker: Speaker | None = None) -> list[date]:
+def _days_of(heard: list[SpokenDay], speaker: Speaker | None = None) -> list[date]:
     """The days that were named, by one of the speakers or by both."""
     of_both = speaker is None
-    return [
-        each.mention.day for each in heard if of_both or each.act.speaker == speaker
-    ]
+    return [each.day for each in heard if of_both or each.act.speaker == speaker]
 
 
 def _words(text: str) -> list[str]:
