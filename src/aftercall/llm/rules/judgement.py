@@ -16,6 +16,7 @@ when it trains them.
 
 import itertools
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple, cast
 
@@ -313,11 +314,24 @@ class WeighedClause(NamedTuple):
     """The talk is of this request."""
     is_theirs: bool
     """It asks for another one."""
+    plain: Plain
+    """As it is told: after the last correction, and without "and so" before it."""
 
     @property
     def said(self) -> str:
-        """As it is told: after the last correction, and without "and so" before it."""
-        return without_opening(put_right(self.act.clause.plain)).said
+        return self.plain.said
+
+
+class ClauseAround(NamedTuple):
+    """How a clause stands to a request."""
+
+    plain: Plain
+    is_ask: bool
+    is_taken: bool
+    """Who followed the talk took it for a detail …"""
+    is_confirmed: bool
+    """… and for one that was said back."""
+    topic: str
 
 
 class RequestClauses:
@@ -359,6 +373,19 @@ class RequestClauses:
         self.acts = self.acts[max(0, self._ask - MAX_AROUND) : self._ask + MAX_AROUND]
         self._ask = min(self._ask, MAX_AROUND)
         self._heard = [told_in(act.clause.text) for act in self.acts]
+        self._times_said = Counter(itertools.chain.from_iterable(self._heard))
+        self._by_speaker = {"caller": set[str](), "agent": set[str]()}
+        for act, told in zip(self.acts, self._heard, strict=True):
+            self._by_speaker[act.speaker] |= told
+        self._thin = min(len(told_in(self._item.title)), 3)
+        self._their_topics = frozenset[str]().union(
+            *(each.topic for each in self._others)
+        )
+        self._asked_items = [
+            (asked_in(item), item is self._item)
+            for item in (*self._others, self._item)
+            if item.confidence >= ASKED
+        ]
 
     @property
     def places(self) -> list[int]:
@@ -368,24 +395,32 @@ class RequestClauses:
     def weigh(self) -> list[WeighedClause]:
         model, told = load_clause_model("request_clauses"), []
         for place in self.places:
-            act, labels = self.acts[place], model.weigh(self.list_features(place))
+            act = self.acts[place]
+            around = self._look(act)
+            labels = model.weigh(self._list_features(place, around))
             telling = WeighedClause(
                 act,
                 names=labels[NAMES],
                 other=labels[OTHER],
-                is_ask=self._is_ask(act),
-                is_followed=any(self._find_followed(act)),
-                is_own=self._name_topic(act) == "own",
+                is_ask=around.is_ask,
+                is_followed=around.is_taken or around.is_confirmed,
+                is_own=around.topic == "own",
                 is_theirs=act.matter.cited in self._asked_too,
+                plain=without_opening(around.plain),
             )
             told.append(telling)
         return told
 
-    def _find_followed(self, act: Act) -> tuple[bool, bool]:
-        """Whether who followed the talk took it for a detail, and for one that was said back."""
-        said = put_right(act.clause.plain).said
-        taken = any(said in detail for detail in self._item.details)
-        return taken, any(said in detail for detail in self._item.confirmed)
+    def _look(self, act: Act) -> ClauseAround:
+        plain = put_right(act.clause.plain)
+        details, confirmed = self._item.details, self._item.confirmed
+        return ClauseAround(
+            plain,
+            is_ask=self._is_ask(act),
+            is_taken=any(plain.said in detail for detail in details),
+            is_confirmed=any(plain.said in detail for detail in confirmed),
+            topic=self._name_topic(act),
+        )
 
     def _is_ask(self, act: Act) -> bool:
         words = self._item.words
@@ -393,10 +428,13 @@ class RequestClauses:
 
     def list_features(self, place: int) -> list[str]:
         """Of the place of a clause, of what it shares with the request, and of its words."""
+        return self._list_features(place, self._look(self.acts[place]))
+
+    def _list_features(self, place: int, around: ClauseAround) -> list[str]:
         act = self.acts[place]
         features = (
-            *self._list_place(place),
-            *self._list_matter(place),
+            *self._list_place(place, around),
+            *self._list_matter(place, around),
             *self._list_words(place),
         )
         return [
@@ -404,12 +442,12 @@ class RequestClauses:
             *(f"{act.speaker}:{name}" for name in features),
         ]
 
-    def _list_place(self, place: int) -> list[str]:
+    def _list_place(self, place: int, around: ClauseAround) -> list[str]:
         """Where it was said, seen from the request."""
         act, item = self.acts[place], self._item
         gap = max(-4, min(act.seq - self._asked, 5))
-        is_ask, away = self._is_ask(act), max(-5, min(place - self._ask, 6))
-        is_within, topic = act.seq in item.turns, self._name_topic(act)
+        is_ask, away = around.is_ask, max(-5, min(place - self._ask, 6))
+        is_within, topic = act.seq in item.turns, around.topic
         return named(
             gap=gap,
             away=(away, act.seq == self._asked),
@@ -420,39 +458,35 @@ class RequestClauses:
             kind_of=(item.kind, is_ask, gap),
         )
 
-    def _list_matter(self, place: int) -> list[str]:
+    def _list_matter(self, place: int, around: ClauseAround) -> list[str]:
         """What it shares with the request, with others, and with what the other one says."""
         act, item, about = self.acts[place], self._item, self._heard[place]
-        said = put_right(act.clause.plain).said
-        others = frozenset[str]().union(*(other.topic for other in self._others))
-        heard = zip(self.acts, self._heard, strict=True)
-        replies = [told for other, told in heard if other.speaker != act.speaker]
-        echoes = len(about.intersection(itertools.chain.from_iterable(replies)))
-        again = [sum(stem in told for told in self._heard) for stem in about]
+        other_side = "agent" if act.speaker == "caller" else "caller"
+        echoes = len(about & self._by_speaker[other_side])
+        again = max([self._times_said[stem] for stem in about], default=0)
         shared = min(len(about & item.topic), 2)
-        taken, confirmed = self._find_followed(act)
-        thin = min(len(told_in(item.title)), 3)
+        taken, confirmed = around.is_taken, around.is_confirmed
         return named(
             shared=shared,
             told=min(len(about), 5),
-            thin=(thin, shared, min(len(about), 3)),
+            thin=(self._thin, shared, min(len(about), 3)),
             taken=taken,
             confirmed=confirmed,
             taken_shared=(taken, confirmed, shared),
-            theirs=(said in self._theirs, taken),
-            others=(min(len(about & others - item.topic), 2), shared > 0),
+            theirs=(around.plain.said in self._theirs, taken),
+            others=(min(len(about & self._their_topics - item.topic), 2), shared > 0),
             refused=(bool(about & self._refused), shared > 0),
             echo=min(echoes, 3),
             echo_shared=(min(echoes, 2), shared),
-            again=min(max(again, default=0), 5),
-            day=self._name_day(said),
+            again=min(again, 5),
+            day=self._name_day(around.plain),
             belongs=round(act.belongs * 5),
         )
 
-    def _name_day(self, said: str) -> str:
-        if names_other_day(said, self._item.due, self._today):
+    def _name_day(self, plain: Plain) -> str:
+        if names_other_day(plain, self._item.due, self._today):
             return "other"
-        has_day = bool(find_dates(normalise(said), self._today))
+        has_day = bool(find_dates(plain, self._today))
         return f"{has_day}:{self._item.due is not None}"
 
     def _list_words(self, place: int) -> list[str]:
@@ -472,11 +506,7 @@ class RequestClauses:
 
     def _name_topic(self, act: Act) -> str:
         """Whether the talk is of this request, or of one asked for before or after it."""
-        asked = [
-            (asked_in(item), item is self._item)
-            for item in (*self._others, self._item)
-            if item.confidence >= ASKED and asked_in(item) <= act.seq
-        ]
+        asked = [each for each in self._asked_items if each[0] <= act.seq]
         if not asked:
             return "none"
         seq, is_own = max(asked)

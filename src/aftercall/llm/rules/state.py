@@ -252,6 +252,8 @@ def find_named(state: RequestState, text: str) -> int:
 
 def put_right(plain: Plain) -> Plain:
     """ "Gary, no, Garth": the words after the last correction."""
+    if "no" not in plain.text:
+        return plain
     start = 0
     for at, word in enumerate(plain.words[:-1]):
         is_apart = at > 0 and bool(plain.words[at - 1].stop and word.stop)
