@@ -2,8 +2,7 @@
 
 Four small models look at a request when the whole call is known (`requests.json`,
 `request_parts.json` and `request_kinds.json`; `request_clauses.json` tells which clauses say what
-it is about). `tools/train_reader.py` makes the same features
-when it trains them.
+it is about). `tools/train_reader.py` makes the same features when it trains them.
 
 `request_clauses.json`:
 
@@ -17,7 +16,7 @@ when it trains them.
 import itertools
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
 from aftercall.english.clauses import POINTERS
@@ -328,9 +327,7 @@ class ClauseAround(NamedTuple):
     plain: Plain
     is_ask: bool
     is_taken: bool
-    """Who followed the talk took it for a detail …"""
     is_confirmed: bool
-    """… and for one that was said back."""
     topic: str
 
 
@@ -378,27 +375,24 @@ class RequestClauses:
         for act, told in zip(self.acts, self._heard, strict=True):
             self._by_speaker[act.speaker] |= told
         self._thin = min(len(told_in(self._item.title)), 3)
-        self._their_topics = frozenset[str]().union(
-            *(each.topic for each in self._others)
-        )
-        self._asked_items = [
-            (asked_in(item), item is self._item)
-            for item in (*self._others, self._item)
-            if item.confidence >= ASKED
-        ]
+        topics = [each.topic for each in self._others]
+        self._their_topics = frozenset[str]().union(*topics)
+        near_items = (*self._others, self._item)
+        asked_too = [item for item in near_items if item.confidence >= ASKED]
+        self._asked_items = [(asked_in(one), one is self._item) for one in asked_too]
+        self._around = [self._look(act) for act in self.acts]
 
     @property
     def places(self) -> list[int]:
         """The clauses that say something, and the one that asks."""
         return [at for at, told in enumerate(self._heard) if told or at == self._ask]
 
-    def weigh(self) -> list[WeighedClause]:
-        model, told = load_clause_model("request_clauses"), []
+    def weigh(self) -> Iterator[WeighedClause]:
+        model = load_clause_model("request_clauses")
         for place in self.places:
-            act = self.acts[place]
-            around = self._look(act)
-            labels = model.weigh(self._list_features(place, around))
-            telling = WeighedClause(
+            act, around = self.acts[place], self._around[place]
+            labels = model.weigh(self.list_features(place))
+            yield WeighedClause(
                 act,
                 names=labels[NAMES],
                 other=labels[OTHER],
@@ -408,17 +402,14 @@ class RequestClauses:
                 is_theirs=act.matter.cited in self._asked_too,
                 plain=without_opening(around.plain),
             )
-            told.append(telling)
-        return told
 
     def _look(self, act: Act) -> ClauseAround:
         plain = put_right(act.clause.plain)
-        details, confirmed = self._item.details, self._item.confirmed
         return ClauseAround(
             plain,
             is_ask=self._is_ask(act),
-            is_taken=any(plain.said in detail for detail in details),
-            is_confirmed=any(plain.said in detail for detail in confirmed),
+            is_taken=any(plain.said in each for each in self._item.details),
+            is_confirmed=any(plain.said in each for each in self._item.confirmed),
             topic=self._name_topic(act),
         )
 
@@ -428,13 +419,10 @@ class RequestClauses:
 
     def list_features(self, place: int) -> list[str]:
         """Of the place of a clause, of what it shares with the request, and of its words."""
-        return self._list_features(place, self._look(self.acts[place]))
-
-    def _list_features(self, place: int, around: ClauseAround) -> list[str]:
         act = self.acts[place]
         features = (
-            *self._list_place(place, around),
-            *self._list_matter(place, around),
+            *self._list_place(place),
+            *self._list_matter(place),
             *self._list_words(place),
         )
         return [
@@ -442,9 +430,9 @@ class RequestClauses:
             *(f"{act.speaker}:{name}" for name in features),
         ]
 
-    def _list_place(self, place: int, around: ClauseAround) -> list[str]:
+    def _list_place(self, place: int) -> list[str]:
         """Where it was said, seen from the request."""
-        act, item = self.acts[place], self._item
+        act, item, around = self.acts[place], self._item, self._around[place]
         gap = max(-4, min(act.seq - self._asked, 5))
         is_ask, away = around.is_ask, max(-5, min(place - self._ask, 6))
         is_within, topic = act.seq in item.turns, around.topic
@@ -458,22 +446,22 @@ class RequestClauses:
             kind_of=(item.kind, is_ask, gap),
         )
 
-    def _list_matter(self, place: int, around: ClauseAround) -> list[str]:
+    def _list_matter(self, place: int) -> list[str]:
         """What it shares with the request, with others, and with what the other one says."""
         act, item, about = self.acts[place], self._item, self._heard[place]
         other_side = "agent" if act.speaker == "caller" else "caller"
         echoes = len(about & self._by_speaker[other_side])
         again = max([self._times_said[stem] for stem in about], default=0)
         shared = min(len(about & item.topic), 2)
-        taken, confirmed = around.is_taken, around.is_confirmed
+        around = self._around[place]
         return named(
             shared=shared,
             told=min(len(about), 5),
             thin=(self._thin, shared, min(len(about), 3)),
-            taken=taken,
-            confirmed=confirmed,
-            taken_shared=(taken, confirmed, shared),
-            theirs=(around.plain.said in self._theirs, taken),
+            taken=around.is_taken,
+            confirmed=around.is_confirmed,
+            taken_shared=(around.is_taken, around.is_confirmed, shared),
+            theirs=(around.plain.said in self._theirs, around.is_taken),
             others=(min(len(about & self._their_topics - item.topic), 2), shared > 0),
             refused=(bool(about & self._refused), shared > 0),
             echo=min(echoes, 3),
@@ -507,7 +495,6 @@ class RequestClauses:
     def _name_topic(self, act: Act) -> str:
         """Whether the talk is of this request, or of one asked for before or after it."""
         asked = [each for each in self._asked_items if each[0] <= act.seq]
-        if not asked:
-            return "none"
-        seq, is_own = max(asked)
-        return "own" if is_own else "before" if seq < self._asked else "after"
+        seq, is_own = max(asked, default=(0, False))
+        told = "before" if seq < self._asked else "after"
+        return "none" if not asked else "own" if is_own else told
