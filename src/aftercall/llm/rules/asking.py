@@ -9,7 +9,7 @@ clauses say what is wanted.
 import re
 from typing import NamedTuple
 
-from aftercall.english.text import MASK, normalise
+from aftercall.english.text import MASK, Plain, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.due import day_of_ask
@@ -370,20 +370,21 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
         return ToldRequest(item, item.words)
     refused = state.refused_beside(item)
 
-    def is_wanted(said: str) -> bool:
-        is_refused = MASK in said or bool(stems(normalise(said).text) & refused)
-        return not is_refused and not names_other_day(said, item.due, state.today)
+    def is_wanted(plain: Plain) -> bool:
+        is_refused = MASK in plain.text or bool(stems(plain.text) & refused)
+        return not is_refused and not names_other_day(plain, item.due, state.today)
 
     near = RequestClauses(talk, index).weigh()
-    told = [each for each in near if each.is_ask or is_wanted(each.said)]
+    told = [each for each in near if each.is_ask or is_wanted(each.plain)]
     head = item.title.partition(": ")[0]
     asked = [each.said for each in told if each.is_ask and item.is_fault]
     head = drop_other_days(asked[0] if asked else head, item.due, state.today)
     named = _entitle(item._replace(title=plain_title(head)), told)
-    care = [said for said in item.details if _CARE.search(normalise(said).text)]
-    care = [said for said in care if is_wanted(said)]
-    details = _choose_details(care, told, named.item.title.lower())
-    return named._replace(item=named.item._replace(details=details))
+    details = [normalise(said) for said in item.details]
+    care = [plain for plain in details if _CARE.search(plain.text)]
+    care_said = [plain.source for plain in care if is_wanted(plain)]
+    chosen = _choose_details(care_said, told, named.item.title.lower())
+    return named._replace(item=named.item._replace(details=chosen))
 
 
 def _choose_details(

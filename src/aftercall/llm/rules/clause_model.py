@@ -331,3 +331,13 @@ def _list_after(agent: TalkTurn | None, about: frozenset[str]) -> list[str]:
     if not _PROMISING.isdisjoint(pairs):
         features += ["na_promises", f"na_promises:{min(shared, 2)}"]
     return features
+
+
+def named(**values: object) -> list[str]:
+    """Features by name."""
+    return [f"{name}:{value}" for name, value in values.items()]
+
+
+def mark(name: str, values: Iterable[str]) -> list[str]:
+    """Features of one kind."""
+    return [f"{name}:{value}" for value in values]

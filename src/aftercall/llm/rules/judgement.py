@@ -14,7 +14,8 @@ it is about). `tools/train_reader.py` makes the same features when it trains the
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
 from aftercall.english.clauses import POINTERS
@@ -22,13 +23,20 @@ from aftercall.english.dates import find_dates
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.clause_model import Labels, generalise, load_clause_model
+from aftercall.llm.rules.clause_model import (
+    Labels,
+    generalise,
+    load_clause_model,
+    mark,
+    named,
+)
 from aftercall.llm.rules.state import (
     ACTED_ON,
     HeardDay,
     Item,
     RequestState,
     asked_in,
+    find_whole,
     put_right,
 )
 from aftercall.llm.rules.titles import (
@@ -124,22 +132,6 @@ def _join(whole: Item, part: Item) -> Item:
         turns=tuple(sorted({*whole.turns, *part.turns})),
         due=whole.due or part.due,
         person=whole.person or part.person,
-    )
-
-
-def find_whole(state: RequestState, index: int) -> int:
-    """The request before, of which another may be a part; -1 for none."""
-    item = state.items[index]
-    asked = item.asked or item.turns[0]
-    earlier = [
-        at
-        for at, other in enumerate(state.items)
-        if other.status == "open" and (other.turns[0], at) < (item.turns[0], index)
-    ]
-    return max(
-        earlier,
-        key=lambda at: (min(state.items[at].turns[-1], asked), at),
-        default=-1,
     )
 
 
@@ -256,16 +248,6 @@ def _stems_of(clauses: Iterable[Plain]) -> frozenset[str]:
     return stems(" ".join(plain.text for plain in clauses))
 
 
-def named(**values: object) -> list[str]:
-    """Features by name."""
-    return [f"{name}:{value}" for name, value in values.items()]
-
-
-def mark(name: str, values: Iterable[str]) -> list[str]:
-    """Features of one kind."""
-    return [f"{name}:{value}" for value in values]
-
-
 def _pairs(words: list[str]) -> list[str]:
     return [f"{one}_{two}" for one, two in itertools.pairwise(words)]
 
@@ -317,11 +299,22 @@ class WeighedClause(NamedTuple):
     """The talk is of this request."""
     is_theirs: bool
     """It asks for another one."""
+    plain: Plain
+    """As it is told: after the last correction, and without "and so" before it."""
 
     @property
     def said(self) -> str:
-        """As it is told: after the last correction, and without "and so" before it."""
-        return without_opening(put_right(self.act.clause.plain)).said
+        return self.plain.said
+
+
+class ClauseAround(NamedTuple):
+    """How a clause stands to a request."""
+
+    plain: Plain
+    is_ask: bool
+    is_taken: bool
+    is_confirmed: bool
+    topic: str
 
 
 class RequestClauses:
@@ -364,35 +357,49 @@ class RequestClauses:
         self.acts = self.acts[max(0, self._ask - MAX_AROUND) : self._ask + MAX_AROUND]
         self._ask = min(self._ask, MAX_AROUND)
         self._heard = [told_in(act.clause.text) for act in self.acts]
+        self._times_said = Counter(itertools.chain.from_iterable(self._heard))
+        self._by_speaker = {"caller": set[str](), "agent": set[str]()}
+        for act, told in zip(self.acts, self._heard, strict=True):
+            self._by_speaker[act.speaker] |= told
+        self._thin = min(len(told_in(self._item.title)), 3)
+        topics = [each.topic for each in self._others]
+        self._their_topics = frozenset[str]().union(*topics)
+        near_items = (*self._others, self._item)
+        asked_too = [item for item in near_items if item.confidence >= ASKED]
+        self._asked_items = [(asked_in(one), one is self._item) for one in asked_too]
+        self._around = [self._look(act) for act in self.acts]
 
     @property
     def places(self) -> list[int]:
         """The clauses that say something, and the one that asks."""
         return [at for at, told in enumerate(self._heard) if told or at == self._ask]
 
-    def weigh(self) -> list[WeighedClause]:
+    def weigh(self) -> Iterator[WeighedClause]:
         model = load_clause_model("request_clauses")
-        told = []
         for place in self.places:
             act = self.acts[place]
+            around = self._around[place]
             labels = model.weigh(self.list_features(place))
-            telling = WeighedClause(
+            yield WeighedClause(
                 act,
                 names=labels[NAMES],
                 other=labels[OTHER],
-                is_ask=self._is_ask(act),
-                is_followed=any(self._find_followed(act)),
-                is_own=self._is_own(act),
+                is_ask=around.is_ask,
+                is_followed=around.is_taken or around.is_confirmed,
+                is_own=self._is_own(act, around.topic),
                 is_theirs=act.matter.cited in self._asked_too,
+                plain=without_opening(around.plain),
             )
-            told.append(telling)
-        return told
 
-    def _find_followed(self, act: Act) -> tuple[bool, bool]:
-        """Whether who followed the talk took it for a detail, and for one that was said back."""
-        said = put_right(act.clause.plain).said
-        taken = any(said in detail for detail in self._item.details)
-        return taken, any(said in detail for detail in self._item.confirmed)
+    def _look(self, act: Act) -> ClauseAround:
+        plain = put_right(act.clause.plain)
+        return ClauseAround(
+            plain,
+            is_ask=self._is_ask(act),
+            is_taken=any(plain.said in each for each in self._item.details),
+            is_confirmed=any(plain.said in each for each in self._item.confirmed),
+            topic=self._name_topic(act),
+        )
 
     def _is_ask(self, act: Act) -> bool:
         words = self._item.words
@@ -415,11 +422,12 @@ class RequestClauses:
         """Where it was said, seen from the request."""
         act = self.acts[place]
         item = self._item
+        around = self._around[place]
         gap = max(-4, min(act.seq - self._asked, 5))
-        is_ask = self._is_ask(act)
+        is_ask = around.is_ask
         away = max(-5, min(place - self._ask, 6))
         is_within = act.seq in item.turns
-        topic = self._name_topic(act)
+        topic = around.topic
         return named(
             gap=gap,
             away=(away, act.seq == self._asked),
@@ -435,36 +443,32 @@ class RequestClauses:
         act = self.acts[place]
         item = self._item
         about = self._heard[place]
-        said = put_right(act.clause.plain).said
-        others = frozenset[str]().union(*(other.topic for other in self._others))
-        heard = zip(self.acts, self._heard, strict=True)
-        replies = [told for other, told in heard if other.speaker != act.speaker]
-        echoes = len(about.intersection(itertools.chain.from_iterable(replies)))
-        again = [sum(stem in told for told in self._heard) for stem in about]
+        other_side = "agent" if act.speaker == "caller" else "caller"
+        echoes = len(about & self._by_speaker[other_side])
+        again = max([self._times_said[stem] for stem in about], default=0)
         shared = min(len(about & item.topic), 2)
-        taken, confirmed = self._find_followed(act)
-        thin = min(len(told_in(item.title)), 3)
+        around = self._around[place]
         return named(
             shared=shared,
             told=min(len(about), 5),
-            thin=(thin, shared, min(len(about), 3)),
-            taken=taken,
-            confirmed=confirmed,
-            taken_shared=(taken, confirmed, shared),
-            theirs=(said in self._theirs, taken),
-            others=(min(len(about & others - item.topic), 2), shared > 0),
+            thin=(self._thin, shared, min(len(about), 3)),
+            taken=around.is_taken,
+            confirmed=around.is_confirmed,
+            taken_shared=(around.is_taken, around.is_confirmed, shared),
+            theirs=(around.plain.said in self._theirs, around.is_taken),
+            others=(min(len(about & self._their_topics - item.topic), 2), shared > 0),
             refused=(bool(about & self._refused), shared > 0),
             echo=min(echoes, 3),
             echo_shared=(min(echoes, 2), shared),
-            again=min(max(again, default=0), 5),
-            day=self._name_day(said),
+            again=min(again, 5),
+            day=self._name_day(around.plain),
             belongs=round(act.belongs * 5),
         )
 
-    def _name_day(self, said: str) -> str:
-        if names_other_day(said, self._item.due, self._today):
+    def _name_day(self, plain: Plain) -> str:
+        if names_other_day(plain, self._item.due, self._today):
             return "other"
-        has_day = bool(find_dates(normalise(said), self._today))
+        has_day = bool(find_dates(plain, self._today))
         return f"{has_day}:{self._item.due is not None}"
 
     def _list_words(self, place: int) -> list[str]:
@@ -483,18 +487,12 @@ class RequestClauses:
             *mark("u", words[:MAX_TOLD_WORDS]),
         ]
 
-    def _is_own(self, act: Act) -> bool:
-        topic = self._name_topic(act)
+    def _is_own(self, act: Act, topic: str) -> bool:
         return topic == "own" or (topic == "none" and act.seq >= self._item.turns[0])
 
     def _name_topic(self, act: Act) -> str:
         """Whether the talk is of this request, or of one asked for before or after it."""
-        asked = [
-            (asked_in(item), item is self._item)
-            for item in (*self._others, self._item)
-            if item.confidence >= ASKED and asked_in(item) <= act.seq
-        ]
-        if not asked:
-            return "none"
-        seq, is_own = max(asked)
-        return "own" if is_own else "before" if seq < self._asked else "after"
+        asked = [each for each in self._asked_items if each[0] <= act.seq]
+        seq, is_own = max(asked, default=(0, False))
+        told = "before" if seq < self._asked else "after"
+        return "none" if not asked else "own" if is_own else told

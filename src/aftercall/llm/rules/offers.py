@@ -16,9 +16,14 @@ from aftercall.english.words import (
 )
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import join_fault
-from aftercall.llm.rules.clause_model import generalise, load_clause_model
+from aftercall.llm.rules.clause_model import (
+    generalise,
+    load_clause_model,
+    mark,
+    named,
+)
 from aftercall.llm.rules.due import settle
-from aftercall.llm.rules.judgement import YES, RequestTalk, mark, named
+from aftercall.llm.rules.judgement import YES, RequestTalk
 from aftercall.llm.rules.state import (
     Item,
     Offer,

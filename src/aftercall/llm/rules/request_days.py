@@ -12,8 +12,13 @@ from typing import NamedTuple
 from aftercall.english.dates import DateMention
 from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.clause_model import generalise, load_clause_model
-from aftercall.llm.rules.judgement import YES, RequestTalk, mark, named
+from aftercall.llm.rules.clause_model import (
+    generalise,
+    load_clause_model,
+    mark,
+    named,
+)
+from aftercall.llm.rules.judgement import YES, RequestTalk
 from aftercall.llm.rules.state import ACTED_ON, RequestState, asked_in
 from aftercall.model.calls import Speaker
 

@@ -252,6 +252,8 @@ def find_named(state: RequestState, text: str) -> int:
 
 def put_right(plain: Plain) -> Plain:
     """ "Gary, no, Garth": the words after the last correction."""
+    if "no" not in plain.text:
+        return plain
     start = 0
     for at, word in enumerate(plain.words[:-1]):
         is_apart = at > 0 and bool(plain.words[at - 1].stop and word.stop)
@@ -312,3 +314,19 @@ def change_number(item: Item, said: Plain) -> Item | None:
     ends = [at for at, word in enumerate(heard.words, 1) if word.norm == old.norm]
     words = heard.slice(ends[-1]).cited if ends else item.words
     return item._replace(title=title, words=words or item.words, confirmed=())
+
+
+def find_whole(state: RequestState, index: int) -> int:
+    """The request before, of which another may be a part; -1 for none."""
+    item = state.items[index]
+    asked = item.asked or item.turns[0]
+    earlier = [
+        at
+        for at, other in enumerate(state.items)
+        if other.status == "open" and (other.turns[0], at) < (item.turns[0], index)
+    ]
+    return max(
+        earlier,
+        key=lambda at: (min(state.items[at].turns[-1], asked), at),
+        default=-1,
+    )

@@ -84,12 +84,11 @@ def to_caller(title: str) -> str:
     return _YOU.sub(lambda match: _ME[match[1].lower()], title)
 
 
-def names_other_day(text: str, due: date | None, today: date) -> bool:
+def names_other_day(plain: Plain, due: date | None, today: date) -> bool:
     """Whether words are about a day that is not the request's.
 
     "The 18th" tells the day of the month, "Saturday" no more than that of the week.
     """
-    plain = normalise(text)
     found = find_dates(plain, today)
     if due is None:
         return len({mention.day for mention in found}) > 1
