@@ -59,12 +59,12 @@ from aftercall.llm.rules.judgement import (
 )
 from aftercall.llm.rules.offers import CallingOff
 from aftercall.llm.rules.reader import follow_requests, read_requests
-from aftercall.llm.rules.request_days import NamedDays, choose_days
+from aftercall.llm.rules.request_days import NamedDays, choose_days, date_weekdays
 from aftercall.llm.rules.state import Item, asked_in
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
 STRENGTH = 0.3  # the inverse of regularisation
-DAY_STRENGTH = 0.08  # there are few requests with a day
+DAY_STRENGTH = 0.2  # there are few requests with a day
 EARLY_WEIGHT = (
     0.3  # of the days in calls of the first writers, who label them otherwise
 )
@@ -616,7 +616,7 @@ def list_choices(call: AskedCall, weight: float) -> Iterator[DayChoice]:
     """The features of each day that may be a request's, its day, and the request's weight."""
     started, turns, wanted = call
     asked = read_requests(turns, started)[0]
-    talk = asked._replace(state=judge(asked))
+    talk = date_weekdays(asked._replace(state=judge(asked)))
     for index, want in pair_items(talk, wanted).items():
         around = NamedDays(talk, index)
         if around.days:

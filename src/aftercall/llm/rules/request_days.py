@@ -5,19 +5,19 @@ was replied, and whether it was the last one (`request_days.json`). `tools/train
 the same features when it trains.
 """
 
+import re
 from bisect import bisect_left
 from datetime import date
 
 from aftercall.english.words import stems
-from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import generalise, load_clause_model
 from aftercall.llm.rules.judgement import YES, RequestTalk, mark, named
 from aftercall.llm.rules.state import ACTED_ON, HeardDay, RequestState, asked_in
 from aftercall.model.calls import Speaker
 
 NO = "no"
-LIKELY = 0.38  # how likely a day must be the request's
-CLAIMED = 0.5  # … where it is likelier that of another request
+LIKELY = 0.5  # how likely a day must be the request's
+CLAIMED = 0.7  # … where it is likelier that of another request
 FOLLOWED = 0.2  # … where it was named last, and followed as that
 FAR = 4  # turns
 MAX_BEFORE = 12  # days named before the ask that are looked at
@@ -26,11 +26,19 @@ NEAR_ITEMS = 6  # requests before and after it
 NEAR_CLAUSES = 12  # of the same turn
 MAX_WORDS = 30
 MAX_TITLE_WORDS = 6
+MAX_SHARED = 4  # words that are counted
+NEAR_TURNS = 2  # between a weekday and its date
+_WEEKDAY = re.compile(
+    r"(?:on |the |that )?(?!today)\w+day(?:'s)?(?: (?:morning|afternoon|evening|night|lunchtime))?"
+)
+_DATE = re.compile(r"\d|\b(?:first|second|third)\b")
+_PROMISES = re.compile(r"\b(?:i|we) (?:will|shall)\b")
 Likely = dict[date, float]
 
 
 def choose_days(talk: RequestTalk) -> RequestState:
     """The state with the day of each open request, or none."""
+    talk = date_weekdays(talk)
     items = list(talk.state.items)
     likely = {
         index: _weigh_days(NamedDays(talk, index))
@@ -47,6 +55,39 @@ def choose_days(talk: RequestTalk) -> RequestState:
         due = _choose(likely[index], others, _find_last_word(talk, index))
         items[index] = items[index]._replace(due=due)
     return talk.state._replace(items=tuple(items))
+
+
+def date_weekdays(talk: RequestTalk) -> RequestTalk:
+    """The talk with each bare "Friday" as the Friday whose date is told beside it.
+
+    "It's the Saturday" – "So Saturday the twenty-sixth": both are the twenty-sixth.
+    """
+    dated = [each for each in talk.days if _DATE.search(_said(each))]
+    sure = {
+        each.mention.day for each in talk.days if not _WEEKDAY.fullmatch(_said(each))
+    }
+    meant = {}
+    for heard in talk.days:
+        day = heard.mention.day
+        same = [each for each in dated if each.mention.day.weekday() == day.weekday()]
+        turns = {each.mention.day: abs(each.act.seq - heard.act.seq) for each in same}
+        nearest = min(turns, key=turns.__getitem__, default=day)
+        if day not in sure and turns.get(nearest, FAR) <= NEAR_TURNS:
+            meant[day] = nearest
+    days = [_redate(each, meant) for each in talk.days]
+    items = [
+        item._replace(due=meant.get(item.due, item.due)) for item in talk.state.items
+    ]
+    return talk._replace(days=days, state=talk.state._replace(items=tuple(items)))
+
+
+def _said(heard: HeardDay) -> str:
+    return heard.act.clause.text[heard.mention.start : heard.mention.end]
+
+
+def _redate(heard: HeardDay, meant: dict[date, date]) -> HeardDay:
+    day = heard.mention.day
+    return heard._replace(mention=heard.mention._replace(day=meant.get(day, day)))
 
 
 def _weigh_days(around: "NamedDays") -> Likely:
@@ -119,6 +160,7 @@ class NamedDays:
             ),
             *mark("title", title),
             *self._list_order(day),
+            *self._list_shared(day),
         ]
         for heard in self._heard:
             if heard.mention.day == day:
@@ -151,6 +193,34 @@ class NamedDays:
             of_other=(taken, any(other.due == day for other in self._others)),
         )
 
+    def _list_shared(self, day: date) -> list[str]:
+        """How many words of the request are told where it is named, and more than of another."""
+        item = self._item
+        told = []
+        by_agent = [-1]
+        promised = [-1]
+        asked = []
+        for heard in self._heard:
+            if heard.mention.day != day:
+                continue
+            words = self._find_words(heard)
+            shared = len(words & item.about)
+            others = [len(words & each.about) for each in self._others]
+            told.append(shared - max(others, default=0))
+            clause = stems(heard.act.clause.text)
+            others = [len(clause & each.topic) for each in self._others]
+            asked.append(len(clause & item.topic) - max(others, default=0))
+            if heard.act.speaker == "agent":
+                by_agent.append(shared)
+                if _PROMISES.search(heard.act.clause.text):
+                    promised.append(shared)
+        return named(
+            lead=_limit(max(told)),
+            lead_clause=_limit(max(asked)),
+            by_agent=_limit(max(by_agent)),
+            promised=_limit(max(promised)),
+        )
+
     def _list_place(self, heard: HeardDay) -> list[str]:
         """Where it was said, seen from the request."""
         item = self._item
@@ -158,7 +228,7 @@ class NamedDays:
         topic = self._name_topic(heard)
         is_ask = item.words in act.clause.plain.cited or act.matter.cited == item.words
         shared = len(stems(act.clause.text) & item.topic)
-        told = stems(" ".join(each.clause.text for each in self._find_turn(heard)))
+        told = self._find_words(heard)
         shared_told = len(told & item.about)
         most = max((len(told & each.about) for each in self._others), default=0)
         return named(
@@ -209,7 +279,7 @@ class NamedDays:
         before = _words(text[: mention.start])
         after = _words(text[mention.end :])
         words = _words(text)
-        named_as = _words(text[mention.start : mention.end])
+        named_as = _words(_said(heard))
         return [
             *named(
                 act=act.kind,
@@ -226,11 +296,12 @@ class NamedDays:
             *mark("said", named_as),
         ]
 
-    def _find_turn(self, heard: HeardDay) -> list[Act]:
-        """The clauses near it in the same turn."""
+    def _find_words(self, heard: HeardDay) -> frozenset[str]:
+        """Stems of the clauses near it in the same turn."""
         start = max(0, heard.place - NEAR_CLAUSES)
         near = self._acts[start : heard.place + NEAR_CLAUSES]
-        return [act for act in near if act.seq == heard.act.seq]
+        said = (act.clause.text for act in near if act.seq == heard.act.seq)
+        return stems(" ".join(said))
 
 
 def _days_of(heard: list[HeardDay], speaker: Speaker | None = None) -> list[date]:
@@ -239,6 +310,10 @@ def _days_of(heard: list[HeardDay], speaker: Speaker | None = None) -> list[date
     return [
         each.mention.day for each in heard if of_both or each.act.speaker == speaker
     ]
+
+
+def _limit(number: int) -> int:
+    return max(-MAX_SHARED, min(number, MAX_SHARED))
 
 
 def _words(text: str) -> list[str]:
