@@ -17,8 +17,6 @@ from aftercall.model.calls import Speaker
 
 NO = "no"
 LIKELY = 0.5  # how likely a day must be the request's
-CLAIMED = 0.7  # … where it is likelier that of another request
-FOLLOWED = 0.2  # … where it was named last, and followed as that
 FAR = 4  # turns
 MAX_BEFORE = 12  # days named before the ask that are looked at
 MAX_AFTER = 24  # … and after it
@@ -40,27 +38,16 @@ def choose_days(talk: RequestTalk) -> RequestState:
     """The state with the day of each open request, or none."""
     talk = date_weekdays(talk)
     items = list(talk.state.items)
-    likely = {
-        index: _weigh_days(NamedDays(talk, index))
-        for index, item in enumerate(items)
-        if item.status == "open"
-    }
-    for index in likely:
-        near = range(index - NEAR_ITEMS, index + NEAR_ITEMS + 1)
-        others = [
-            likely[at]
-            for at in near
-            if at != index and at in likely and items[at].confidence >= ACTED_ON
-        ]
-        due = _choose(likely[index], others, _find_last_word(talk, index))
-        items[index] = items[index]._replace(due=due)
+    for index, item in enumerate(items):
+        if item.status == "open":
+            items[index] = item._replace(due=_choose_day(talk, index))
     return talk.state._replace(items=tuple(items))
 
 
 def date_weekdays(talk: RequestTalk) -> RequestTalk:
     """The talk with each bare "Friday" as the Friday whose date is told beside it.
 
-    "It's the Saturday" – "So Saturday the twenty-sixth": both are the twenty-sixth.
+    "It's the Saturday", "so Saturday the twenty-sixth": both are the twenty-sixth.
     """
     dated = [each for each in talk.days if _DATE.search(_said(each))]
     sure = {
@@ -101,30 +88,21 @@ def _weigh_days(around: "NamedDays") -> Likely:
     return {day: odd / whole for day, odd in odds.items()}
 
 
-def _choose(
-    likely: Likely, others: list[Likely], last_word: tuple[date | None, float]
-) -> date | None:
-    """The last word, else the likeliest; one that is likelier another request's needs more."""
-    best = max(likely, key=likely.__getitem__, default=None)
-    for day, least in (last_word, (best, LIKELY)):
-        if day in likely:
-            is_claimed = any(other.get(day, 0.0) > likely[day] for other in others)
-            if likely[day] >= (CLAIMED if is_claimed else least):
-                return day
-    return None
-
-
-def _find_last_word(talk: RequestTalk, index: int) -> tuple[date | None, float]:
-    """The last day named, if it was followed as the request's, and how likely it must be.
+def _choose_day(talk: RequestTalk, index: int) -> date | None:
+    """The likeliest, if it is likely enough; but the day that the call ends with stands.
 
     After "actually, make it Thursday" a call may end before anybody says it back.
     """
     followed = talk.state.items[index].due
-    last = talk.days[-1] if talk.days else None
-    if last is None or last.mention.day != followed:
-        return None, 1.0
-    is_end = last.act.seq == talk.acts[-1].seq
-    return followed, 0.0 if is_end else FOLLOWED
+    likely = _weigh_days(NamedDays(talk, index))
+    if not likely:
+        return None
+    last = talk.days[-1]
+    is_end = last.act.seq == talk.acts[-1].seq and last.mention.day == followed
+    if followed in likely and is_end:
+        return followed
+    best = max(likely, key=likely.__getitem__)
+    return best if likely[best] >= LIKELY else None
 
 
 class NamedDays:
@@ -197,7 +175,6 @@ class NamedDays:
         """How many words of the request are told where it is named, and more than of another."""
         item = self._item
         told = []
-        by_agent = [-1]
         promised = [-1]
         asked = []
         for heard in self._heard:
@@ -210,14 +187,12 @@ class NamedDays:
             clause = stems(heard.act.clause.text)
             others = [len(clause & each.topic) for each in self._others]
             asked.append(len(clause & item.topic) - max(others, default=0))
-            if heard.act.speaker == "agent":
-                by_agent.append(shared)
-                if _PROMISES.search(heard.act.clause.text):
-                    promised.append(shared)
+            is_agent = heard.act.speaker == "agent"
+            if is_agent and _PROMISES.search(heard.act.clause.text):
+                promised.append(shared)
         return named(
             lead=_limit(max(told)),
             lead_clause=_limit(max(asked)),
-            by_agent=_limit(max(by_agent)),
             promised=_limit(max(promised)),
         )
 
