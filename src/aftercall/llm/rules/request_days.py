@@ -53,7 +53,7 @@ def date_weekdays(talk: RequestTalk) -> RequestTalk:
     sure = {
         each.mention.day for each in talk.days if not _WEEKDAY.fullmatch(_said(each))
     }
-    meant = {}
+    meant: dict[date | None, date] = {}
     for heard in talk.days:
         day = heard.mention.day
         same = [each for each in dated if each.mention.day.weekday() == day.weekday()]
@@ -61,20 +61,18 @@ def date_weekdays(talk: RequestTalk) -> RequestTalk:
         nearest = min(turns, key=turns.__getitem__, default=day)
         if day not in sure and turns.get(nearest, FAR) <= NEAR_TURNS:
             meant[day] = nearest
-    days = [_redate(each, meant) for each in talk.days]
-    items = [
+    days = []
+    for heard in talk.days:
+        day = meant.get(heard.mention.day, heard.mention.day)
+        days.append(heard._replace(mention=heard.mention._replace(day=day)))
+    items = tuple(
         item._replace(due=meant.get(item.due, item.due)) for item in talk.state.items
-    ]
-    return talk._replace(days=days, state=talk.state._replace(items=tuple(items)))
+    )
+    return talk._replace(days=days, state=talk.state._replace(items=items))
 
 
 def _said(heard: HeardDay) -> str:
     return heard.act.clause.text[heard.mention.start : heard.mention.end]
-
-
-def _redate(heard: HeardDay, meant: dict[date, date]) -> HeardDay:
-    day = heard.mention.day
-    return heard._replace(mention=heard.mention._replace(day=meant.get(day, day)))
 
 
 def _weigh_days(around: "NamedDays") -> Likely:
