@@ -17,6 +17,7 @@ from aftercall.model.calls import Speaker
 
 NO = "no"
 LIKELY = 0.5  # how likely a day must be the request's
+FOLLOWED = 0.2  # … where it was named last, and followed as that
 FAR = 4  # turns
 MAX_BEFORE = 12  # days named before the ask that are looked at
 MAX_AFTER = 24  # … and after it
@@ -87,7 +88,7 @@ def _weigh_days(around: "NamedDays") -> Likely:
 
 
 def _choose_day(talk: RequestTalk, index: int) -> date | None:
-    """The likeliest, if it is likely enough; but the day that the call ends with stands.
+    """The likeliest, if it is likely enough; the last day named, if followed, needs less.
 
     After "actually, make it Thursday" a call may end before anybody says it back.
     """
@@ -96,8 +97,9 @@ def _choose_day(talk: RequestTalk, index: int) -> date | None:
     if not likely:
         return None
     last = talk.days[-1]
-    is_end = last.act.seq == talk.acts[-1].seq and last.mention.day == followed
-    if followed in likely and is_end:
+    is_end = last.act.seq == talk.acts[-1].seq
+    least = 0.0 if is_end else FOLLOWED
+    if last.mention.day == followed and likely.get(followed, -1.0) >= least:
         return followed
     best = max(likely, key=likely.__getitem__)
     return best if likely[best] >= LIKELY else None
@@ -173,8 +175,8 @@ class NamedDays:
         """How many words of the request are told where it is named, and more than of another."""
         item = self._item
         told = []
-        promised = [-1]
         asked = []
+        promised = [-1]
         for heard in self._heard:
             if heard.mention.day != day:
                 continue
