@@ -1,8 +1,9 @@
 """The day of a request: a small model chooses among the days that are named around it, or none.
 
 It looks at each day by itself: how near to the request it was said, by whom, with which words, what
-was replied, and whether it was the last one (`request_days.json`). `tools/train_reader.py` makes
-the same features when it trains.
+was replied, whether it was the last one, and whether more words of this request than of another
+stand beside it (`request_days.json`). The days of a request and "none" share one probability.
+`tools/train_reader.py` makes the same features when it trains.
 """
 
 import re
@@ -73,6 +74,7 @@ def date_weekdays(talk: RequestTalk) -> RequestTalk:
 
 
 def _said(heard: HeardDay) -> str:
+    """The words that name the day."""
     return heard.act.clause.text[heard.mention.start : heard.mention.end]
 
 
@@ -172,7 +174,10 @@ class NamedDays:
         )
 
     def _list_shared(self, day: date) -> list[str]:
-        """How many words of the request are told where it is named, and more than of another."""
+        """Words of the request where the day is named: how many more than of another request.
+
+        Those beside a promise of the agent are counted by themselves.
+        """
         item = self._item
         told = []
         asked = []
@@ -288,14 +293,17 @@ def _days_of(heard: list[HeardDay], speaker: Speaker | None = None) -> list[date
 
 
 def _limit(number: int) -> int:
+    """A number of words; what is beyond `MAX_SHARED` says no more."""
     return max(-MAX_SHARED, min(number, MAX_SHARED))
 
 
 def _words(text: str) -> list[str]:
+    """Words as the model knows them: one for all weekdays, one for all numbers."""
     return [generalise(word) for word in text.split()]
 
 
 def _name_distance(days: int) -> str:
+    """How far off a day is: only the nearest are told apart."""
     if days < 0:
         return "past"
     return str(days) if days < 2 else "week" if days < 8 else "far"
