@@ -18,6 +18,7 @@ from aftercall.model.calls import Speaker
 
 NO = "no"
 LIKELY = 0.5  # how likely a day must be the request's
+AGREED = 0.42  # … where it was followed as that
 FOLLOWED = 0.2  # … where it was named last, and followed as that
 FAR = 4  # turns
 MAX_BEFORE = 12  # days named before the ask that are looked at
@@ -104,7 +105,8 @@ def _choose_day(talk: RequestTalk, index: int) -> date | None:
     if last.mention.day == followed and likely.get(followed, -1.0) >= least:
         return followed
     best = max(likely, key=likely.__getitem__)
-    return best if likely[best] >= LIKELY else None
+    least = AGREED if best == followed else LIKELY
+    return best if likely[best] >= least else None
 
 
 class NamedDays:
