@@ -51,7 +51,6 @@ from aftercall.llm.rules.judgement import (
     YES,
     RequestClauses,
     RequestTalk,
-    find_whole,
     judge,
     list_kind_features,
     list_part_features,
@@ -59,12 +58,17 @@ from aftercall.llm.rules.judgement import (
 )
 from aftercall.llm.rules.offers import CallingOff
 from aftercall.llm.rules.reader import follow_requests, read_requests
-from aftercall.llm.rules.request_days import NamedDays, choose_days, list_spoken
-from aftercall.llm.rules.state import Item, asked_in
+from aftercall.llm.rules.request_days import (
+    NamedDays,
+    choose_days,
+    date_weekdays,
+    list_spoken,
+)
+from aftercall.llm.rules.state import Item, asked_in, find_whole
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
 STRENGTH = 0.3  # the inverse of regularisation
-DAY_STRENGTH = 0.08  # there are few requests with a day
+DAY_STRENGTH = 0.2  # there are few requests with a day
 EARLY_WEIGHT = (
     0.3  # of the days in calls of the first writers, who label them otherwise
 )
@@ -82,7 +86,15 @@ LIVE_WEIGHT = (
 OTHER_WEIGHT = (
     0.3  # of a clause without a fact, in calls that were not marked for facts
 )
-KEPT_UNREAD = ("AN", "AO", "AP", "AQ", "AR", "AS", "AT")  # writers whose calls are only measured on
+KEPT_UNREAD = (
+    "AN",
+    "AO",
+    "AP",
+    "AQ",
+    "AR",
+    "AS",
+    "AT",
+)  # writers whose calls are only measured on
 HARPER_STEP = 8  # one call of HarperValleyBank in so many
 GROUPS = 4  # of writers; each is read by a model of clauses trained on the others
 MARKED_WEIGHT = 0.5  # of a request in a call that the model of clauses was trained on
@@ -616,7 +628,7 @@ def list_choices(call: AskedCall, weight: float) -> Iterator[DayChoice]:
     """The features of each day that may be a request's, its day, and the request's weight."""
     started, turns, wanted = call
     asked = read_requests(turns, started)[0]
-    talk = asked._replace(state=judge(asked))
+    talk = date_weekdays(asked._replace(state=judge(asked)))
     spoken = list_spoken(talk)
     for index, want in pair_items(talk, wanted).items():
         around = NamedDays(talk.state, spoken, index)

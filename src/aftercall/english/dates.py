@@ -22,7 +22,7 @@ _UNIT = r"(?P<unit>day|week|fortnight|month)s?(?:'s|')?"
 _PART = r"(?:morning|afternoon|evening|night|lunchtime)"
 # After "the third" these show that no noun follows: "the third floor" is no day.
 _FREE = (
-    r"(?= (?:at|by|for|from|in|of|on|or|and|but|is|if|then|to|please|instead|though|because|so"
+    r"(?= (?:at|by|for|from|in|of|on|or|and|but|is|if|then|to|please|instead|though|because|so|same"
     r"|works?|would|will|before|after|about|around|i|we|you|he|she|they|it|with|when|not|that"
     r"|until|till|no|yes|maybe|thanks|thank|ok|say|(?:half|quarter)(?: past| to)? \d+|\d+)(?!\S)|$)"
 )
@@ -400,7 +400,7 @@ _MAY_NAME = re.compile(
 )
 # "Since Friday" is past; "till Friday" says how long something lasts.
 _NOT_MEANT = re.compile(
-    r"(?:^| )(?:last|since|until|till|through|easter|bank holiday|mean|except|instead of"
+    r"(?:^| )(?:last|since|until|till|\S+day through|easter|bank holiday|mean|except|instead of"
     r"|rather than|can not (?:do|make)|every(?: other| second| single)?|each|after|a|was|been"
     r"|(?<!later )than|(?<!no )good)(?: (?:this|the|on|for|past))? $"
 )

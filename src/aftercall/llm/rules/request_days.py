@@ -1,10 +1,12 @@
 """The day of a request: a small model chooses among the days that are named around it, or none.
 
 It looks at each day by itself: how near to the request it was said, by whom, with which words, what
-was replied, and whether it was the last one (`request_days.json`). `tools/train_reader.py` makes
-the same features when it trains.
+was replied, whether it was the last one, and whether more words of this request than of another
+stand beside it (`request_days.json`). The days of a request and "none" share one probability.
+`tools/train_reader.py` makes the same features when it trains.
 """
 
+import re
 from bisect import bisect_left
 from datetime import date
 from typing import NamedTuple
@@ -19,12 +21,12 @@ from aftercall.llm.rules.clause_model import (
     named,
 )
 from aftercall.llm.rules.judgement import YES, RequestTalk
-from aftercall.llm.rules.state import ACTED_ON, RequestState, asked_in
+from aftercall.llm.rules.state import ACTED_ON, HeardDay, RequestState, asked_in
 from aftercall.model.calls import Speaker
 
 NO = "no"
-LIKELY = 0.38  # how likely a day must be the request's
-CLAIMED = 0.5  # … where it is likelier that of another request
+LIKELY = 0.5  # how likely a day must be the request's
+AGREED = 0.42  # … where it was followed as that
 FOLLOWED = 0.2  # … where it was named last, and followed as that
 FAR = 4  # turns
 MAX_BEFORE = 12  # days named before the ask that are looked at
@@ -33,28 +35,57 @@ NEAR_ITEMS = 6  # requests before and after it
 NEAR_CLAUSES = 12  # of the same turn
 MAX_WORDS = 30
 MAX_TITLE_WORDS = 6
+MAX_SHARED = 4  # words that are counted
+NEAR_TURNS = 2  # between a weekday and its date
+_WEEKDAY = re.compile(
+    r"(?:on |the |that )?(?!today)\w+day(?:'s)?(?: (?:morning|afternoon|evening|night|lunchtime))?"
+)
+_DATE = re.compile(r"\d|\b(?:first|second|third)\b")
+_PROMISES = re.compile(r"\b(?:i|we) (?:will|shall)\b")
 Likely = dict[date, float]
 
 
 def choose_days(talk: RequestTalk) -> RequestState:
     """The state with the day of each open request, or none."""
+    talk = date_weekdays(talk)
     items = list(talk.state.items)
     spoken = list_spoken(talk)
-    likely = {
-        index: _weigh_days(NamedDays(talk.state, spoken, index))
-        for index, item in enumerate(items)
-        if item.status == "open"
-    }
-    for index in likely:
-        near = range(index - NEAR_ITEMS, index + NEAR_ITEMS + 1)
-        others = [
-            likely[at]
-            for at in near
-            if at != index and at in likely and items[at].confidence >= ACTED_ON
-        ]
-        due = _choose(likely[index], others, _find_last_word(talk, index))
-        items[index] = items[index]._replace(due=due)
+    for index, item in enumerate(items):
+        if item.status == "open":
+            items[index] = item._replace(due=_choose_day(talk, spoken, index))
     return talk.state._replace(items=tuple(items))
+
+
+def date_weekdays(talk: RequestTalk) -> RequestTalk:
+    """The talk with each bare "Friday" as the Friday whose date is told beside it.
+
+    "It's the Saturday", "so Saturday the twenty-sixth": both are the twenty-sixth.
+    """
+    dated = [each for each in talk.days if _DATE.search(_said(each))]
+    sure = {
+        each.mention.day for each in talk.days if not _WEEKDAY.fullmatch(_said(each))
+    }
+    meant: dict[date | None, date] = {}
+    for heard in talk.days:
+        day = heard.mention.day
+        same = [each for each in dated if each.mention.day.weekday() == day.weekday()]
+        turns = {each.mention.day: abs(each.act.seq - heard.act.seq) for each in same}
+        nearest = min(turns, key=turns.__getitem__, default=day)
+        if day not in sure and turns.get(nearest, FAR) <= NEAR_TURNS:
+            meant[day] = nearest
+    days = []
+    for heard in talk.days:
+        day = meant.get(heard.mention.day, heard.mention.day)
+        days.append(heard._replace(mention=heard.mention._replace(day=day)))
+    items = tuple(
+        item._replace(due=meant.get(item.due, item.due)) for item in talk.state.items
+    )
+    return talk._replace(days=days, state=talk.state._replace(items=items))
+
+
+def _said(heard: HeardDay) -> str:
+    """The words that name the day."""
+    return heard.act.clause.text[heard.mention.start : heard.mention.end]
 
 
 def _weigh_days(around: "NamedDays") -> Likely:
@@ -68,30 +99,25 @@ def _weigh_days(around: "NamedDays") -> Likely:
     return {day: odd / whole for day, odd in odds.items()}
 
 
-def _choose(
-    likely: Likely, others: list[Likely], last_word: tuple[date | None, float]
+def _choose_day(
+    talk: RequestTalk, spoken: "list[SpokenDay]", index: int
 ) -> date | None:
-    """The last word, else the likeliest; one that is likelier another request's needs more."""
-    best = max(likely, key=likely.__getitem__, default=None)
-    for day, least in (last_word, (best, LIKELY)):
-        if day in likely:
-            is_claimed = any(other.get(day, 0.0) > likely[day] for other in others)
-            if likely[day] >= (CLAIMED if is_claimed else least):
-                return day
-    return None
-
-
-def _find_last_word(talk: RequestTalk, index: int) -> tuple[date | None, float]:
-    """The last day named, if it was followed as the request's, and how likely it must be.
+    """The likeliest, if it is likely enough; the last day named, if followed, needs less.
 
     After "actually, make it Thursday" a call may end before anybody says it back.
     """
     followed = talk.state.items[index].due
-    last = talk.days[-1] if talk.days else None
-    if last is None or last.mention.day != followed:
-        return None, 1.0
+    likely = _weigh_days(NamedDays(talk.state, spoken, index))
+    if not likely:
+        return None
+    last = talk.days[-1]
     is_end = last.act.seq == talk.acts[-1].seq
-    return followed, 0.0 if is_end else FOLLOWED
+    least = 0.0 if is_end else FOLLOWED
+    if last.mention.day == followed and likely.get(followed, -1.0) >= least:
+        return followed
+    best = max(likely, key=likely.__getitem__)
+    least = AGREED if best == followed else LIKELY
+    return best if likely[best] >= least else None
 
 
 class SpokenDay(NamedTuple):
@@ -181,6 +207,7 @@ class NamedDays:
             ),
             *mark("title", title),
             *self._list_order(day),
+            *self._list_shared(day),
         ]
         for heard, topic in self._heard:
             if heard.day == day:
@@ -211,6 +238,33 @@ class NamedDays:
             taken=taken,
             taken_told=(taken, last_told),
             of_other=(taken, any(other.due == day for other in self._others)),
+        )
+
+    def _list_shared(self, day: date) -> list[str]:
+        """Words of the request where the day is named: how many more than of another request.
+
+        Those beside a promise of the agent are counted by themselves.
+        """
+        item = self._item
+        told = []
+        asked = []
+        promised = [-1]
+        for heard, _ in self._heard:
+            if heard.day != day:
+                continue
+            shared = len(heard.told & item.about)
+            others = [len(heard.told & about) for about in self._theirs]
+            told.append(shared - max(others, default=0))
+            clause = stems(heard.act.clause.text)
+            others = [len(clause & each.topic) for each in self._others]
+            asked.append(len(clause & item.topic) - max(others, default=0))
+            is_agent = heard.act.speaker == "agent"
+            if is_agent and _PROMISES.search(heard.act.clause.text):
+                promised.append(shared)
+        return named(
+            lead=_limit(max(told)),
+            lead_clause=_limit(max(asked)),
+            promised=_limit(max(promised)),
         )
 
     def _list_place(self, heard: SpokenDay, topic: str) -> list[str]:
@@ -261,11 +315,18 @@ def _days_of(heard: list[SpokenDay], speaker: Speaker | None = None) -> list[dat
     return [each.day for each in heard if of_both or each.act.speaker == speaker]
 
 
+def _limit(number: int) -> int:
+    """A number of words; what is beyond `MAX_SHARED` says no more."""
+    return max(-MAX_SHARED, min(number, MAX_SHARED))
+
+
 def _words(text: str) -> list[str]:
+    """Words as the model knows them: one for all weekdays, one for all numbers."""
     return [generalise(word) for word in text.split()]
 
 
 def _name_distance(days: int) -> str:
+    """How far off a day is: only the nearest are told apart."""
     if days < 0:
         return "past"
     return str(days) if days < 2 else "week" if days < 8 else "far"
