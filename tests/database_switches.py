@@ -1,5 +1,7 @@
 """Databases with a switch: one can be stopped under a running process and started again."""
 
+import os
+import signal
 import sqlite3
 from pathlib import Path
 from typing import Protocol
@@ -57,6 +59,20 @@ class Stopped:
 
     def on(self) -> None:
         self.server.ensure_postgres_running()
+
+    def hang(self) -> None:
+        """It answers nothing and refuses nothing."""
+        self._send(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
+        file = Path(self.server.pgdata) / "postmaster.pid"
+        main = int(file.read_text().split()[0])
+        children = Path(f"/proc/{main}/task/{main}/children").read_text()
+        for pid in (main, *map(int, children.split())):
+            os.kill(pid, number)
 
     def demote(self) -> None:
         """From here on it refuses to write, as a primary does that another has replaced."""

@@ -8,9 +8,13 @@ from sqlalchemy import delete, select
 
 from aftercall.app import App, build
 from aftercall.briefing.render import render
+from aftercall.db.event_log import events
 from aftercall.db.tables import deliveries, followup_history, followups
-from aftercall.errors import SinkRefused
+from aftercall.errors import CallErased, SinkRefused
+from aftercall.journal.journal import ingest_call
+from aftercall.memory.fact_store import FactFilter
 from aftercall.model.calls import Call
+from aftercall.model.facts import Fact, MemoryKey
 from aftercall.model.followups import FollowUp
 from aftercall.postcall.steps import list_steps
 from aftercall.settings import Settings
@@ -42,14 +46,19 @@ def desk_of(app: App, *faults: Exception, verdict: str = "do") -> WorkContext:
 
 
 def take_call(
-    app: App, desk: WorkContext, said: str, caller: str = ROSA, **fields: Any
+    app: App, desk: WorkContext, said: str, caller: str | None = ROSA, **fields: Any
 ) -> Call:
     """A call, an hour after the one before, with everything that follows it."""
     assert isinstance(app.clock, VirtualClock)
     call = make_call(
-        [("caller", said)],
+        [
+            ("agent", "Hello!"),
+            ("caller", said),
+            ("agent", "Noted."),
+            ("caller", "Bye."),
+        ],
         caller=caller,
-        verified=True,
+        verified=caller is not None,
         started_at=app.clock.now(),
         **fields,
     )
@@ -95,6 +104,11 @@ def list_rows(app: App) -> list[FollowUp]:
     return app.work.followups.page(limit=50)
 
 
+def list_facts(app: App) -> list[Fact]:
+    key = MemoryKey("main", ROSA)
+    return app.facts.page(FactFilter(key=key, include_retired=True))
+
+
 def list_copies(app: App, s3: S3Server) -> list[str]:
     keys = s3.list_keys(app.settings.archive)
     return [key for key in keys if key.startswith(("ledger/", "corrections/"))]
@@ -111,6 +125,7 @@ def test_what_became_of_each_request_is_told_as_before(
     assert waiting.state == "held"
     approve(desk, waiting.id, ME)
     attempt(desk, waiting.id)
+    take_call(stored, desk, "Please order a catalogue.", None)  # a withheld number
     refusing = desk_of(stored, SinkRefused("no such repository"))
     take_call(stored, refusing, "Could you order a new chair?", TOM)
     copy_all(stored)
@@ -250,6 +265,34 @@ def test_a_copy_made_while_the_caller_was_erased_is_removed_at_the_next_start(
     assert call.conversation in key
     copy_all(open_app(stored.settings, clock))
     assert list_copies(stored, s3) == []
+
+
+def test_an_erased_call_is_refused_by_the_rebuilt_database_too(
+    stored: App, rebuilt: Any
+) -> None:
+    desk = desk_of(stored)
+    call = take_call(stored, desk, "Please order ten boxes of paper.")
+    take_call(stored, desk, "Please order a new printer.", TOM)
+    stored.eraser.erase(ROSA)
+    copy_all(stored)
+    other = rebuilt()
+    with pytest.raises(CallErased):
+        ingest_call(other.journal, call)
+    assert [row.caller for row in list_rows(other)] == [TOM]
+
+
+def test_a_rebuild_tells_nobody_of_facts_that_replaced_others(
+    stored: App, rebuilt: Any
+) -> None:
+    desk = desk_of(stored)
+    take_call(stored, desk, "I live in Port Ellen.")
+    take_call(stored, desk, "I live in Glasgow now.")
+    assert not all(fact.is_active for fact in list_facts(stored))
+    copy_all(stored)
+    other = rebuilt()
+    with other.database.read() as connection:
+        told = connection.execute(select(events.c.type)).scalars().all()
+    assert "fact.changed" not in told
 
 
 def test_a_number_that_is_used_again_is_copied_all_the_same(

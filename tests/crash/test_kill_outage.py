@@ -140,8 +140,9 @@ run()
 """
 
 
+@pytest.mark.parametrize("hangs", [False, True])
 def test_a_server_with_a_live_call_stops_though_its_engine_waits_for_the_database(
-    stoppable: Stopped, tmp_path: Path
+    stoppable: Stopped, tmp_path: Path, *, hangs: bool
 ) -> None:
     """While it waits for the call to end, a job of the durable engine begins, and never ends.
 
@@ -181,11 +182,13 @@ def test_a_server_with_a_live_call_stops_though_its_engine_waits_for_the_databas
                     sent = sender.post(path, json={"turns": [turn]})
                     assert sent.json() == {"turns": seq}
                     if seq == 1:
-                        stoppable.off()
+                        stoppable.hang() if hangs else stoppable.off()
             server.terminate()
             assert server.wait(60) == 0
         finally:
             server.kill()
+            if hangs:
+                stoppable.go_on()
     stoppable.on()
     app = build(settings)
     recover(app.journal)

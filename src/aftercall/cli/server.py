@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 THREAD_SWITCH_INTERVAL_S = 0.0005
 # Of glibc's malloc.h: M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, the last two as it begins.
 MALLOC_OPTIONS = ((-8, 2), (-3, 128 * 1024), (-1, 128 * 1024))
-EXIT_TIMEOUT_S = 1.0
+STOP_TIMEOUT_S = 9.0  # after the calls have ended
+EXIT_TIMEOUT_S = 1.0  # after all is closed
 _LOG_JSON = typer.Option(False, "--log-json", help="Logs as JSON lines.")
 
 
@@ -72,19 +73,22 @@ def serve(
             _print_access(cli.console, app, address, shows_token=is_token_new)
 
         server = make_uvicorn_server(
-            make_server(app, cli.config), announce, app.settings.trusted_proxies
+            make_server(app, cli.config),
+            announce,
+            app.settings.trusted_proxies,
+            on_stopping=partial(limit_exit, STOP_TIMEOUT_S),
         )
         server.run(sockets=[listening])
     limit_exit()
 
 
-def limit_exit() -> None:
-    """All is closed and on disk: the process ends, in a second whatever happens.
+def limit_exit(timeout_s: float = EXIT_TIMEOUT_S) -> None:
+    """The process ends in this time, whatever happens: words are on disk since they were said.
 
-    While the database is away, the durable engine repeats a query in a thread, without end, and
-    Python waits for its threads.
+    While the database is away, the durable engine repeats a query in a thread, without end; one
+    that hangs answers nothing. Python waits for its threads.
     """
-    alarm = threading.Timer(EXIT_TIMEOUT_S, os._exit, [0])
+    alarm = threading.Timer(timeout_s, os._exit, [0])
     alarm.daemon = True
     alarm.start()
 
@@ -182,6 +186,7 @@ def worker(
                     f"Aftercall works  (home {app.settings.home}; stop with Ctrl-C)"
                 )
                 await stopped.wait()
+                limit_exit(STOP_TIMEOUT_S)
 
     asyncio.run(work())
     limit_exit()

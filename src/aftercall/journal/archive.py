@@ -38,6 +38,7 @@ from aftercall.faults import fault_point
 from aftercall.model.calls import (
     Call,
     Event,
+    LiveCall,
     Turn,
     dump_items,
     encode_call,
@@ -484,7 +485,7 @@ def make_addendum_name(archive_name: str, number: int) -> str:
     return f"{archive_name.removesuffix('.json')}.addendum-{number}.json"
 
 
-def make_base_name(call: Call) -> str:
+def make_base_name(call: LiveCall) -> str:
     """`20260213T154112Z-120-twilio-CA…`: sorts by start, is safe on every file system."""
     start = call.started_at.astimezone(UTC)
     sid = "".join(

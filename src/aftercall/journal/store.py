@@ -48,6 +48,7 @@ from aftercall.db.tables import (
 )
 from aftercall.errors import CallErased, NotFound
 from aftercall.ids import hash_caller
+from aftercall.journal.archive import make_base_name
 from aftercall.journal.replay import JournalEntry
 from aftercall.model.calls import (
     IMPORTED,
@@ -61,6 +62,7 @@ from aftercall.model.calls import (
 from aftercall.model.json_fields import Json
 
 ERASED_CALLER = "erased caller"  # in the place of a source
+ERASED_FILE = "erased file"  # … of a call that a rebuild knows by its file only
 CallEnd = tuple[datetime, str]  # when a call ended, and why
 
 _SELECT_PARTY = PreparedStatement(
@@ -462,7 +464,9 @@ def _find_erasure(
     connection: Connection, call: LiveCall, *, is_spilled: bool = False
 ) -> datetime | None:
     """A call that one machine alone knew is erased, too, if its caller was erased since."""
-    is_erased = tombstones.c.key == _tombstone_key(call.source, call.sid)
+    own = (call.source, call.sid), (ERASED_FILE, make_base_name(call))
+    keys = [_tombstone_key(*names) for names in own]
+    is_erased: ColumnElement[bool] = tombstones.c.key.in_(keys)
     if is_spilled and call.caller:
         is_caller = tombstones.c.key == _tombstone_key(ERASED_CALLER, call.caller)
         is_later = tombstones.c.erased_at >= call.started_at

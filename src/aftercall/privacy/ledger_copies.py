@@ -218,10 +218,12 @@ def _describe_ledger(connection: Connection, conversation: str) -> Json:
     )
     found = connection.execute
     history = [_to_json(row) for row in found(lines.order_by(followup_history.c.n))]
+    for line in history:
+        del line["n"]  # of this database
     return {
         "legs": found(legs).scalar() or {},
         "followups": [_to_json(row) for row in found(rows)],
-        "history": [{**line, "n": None} for line in history],
+        "history": history,
         "deliveries": [_to_json(row) for row in found(sent)],
     }
 
@@ -234,7 +236,7 @@ def _to_json(row: Row[Any]) -> Json:
 
 
 def _read_rows(table: Table, rows: Iterable[Json]) -> Iterator[Json]:
-    """A column that this version does not know is left out, as an empty one is."""
+    """A column that this version does not know is left out."""
     instants = {
         column.name
         for column in table.columns
@@ -242,9 +244,9 @@ def _read_rows(table: Table, rows: Iterable[Json]) -> Iterator[Json]:
     }
     for row in rows:
         yield {
-            name: parse_instant(value) if name in instants else value
+            name: parse_instant(value) if value and name in instants else value
             for name, value in row.items()
-            if name in table.columns and value is not None
+            if name in table.columns
         }
 
 
@@ -253,6 +255,6 @@ def _settle_copied(row: Json, now: datetime) -> Json:
     settled = row | {"queued": None}
     if row["state"] in ("open", "doing"):
         settled |= {"state": "done", "reason": REBUILT, "sink": REBUILT_SINK}
-    if row.get("reminder") == "due" and row["remind_at"] <= now:
+    if row["reminder"] == "due" and row["remind_at"] <= now:
         settled |= {"reminder": None, "remind_at": None}
     return settled

@@ -31,7 +31,7 @@ from aftercall.db.tables import (
 )
 from aftercall.errors import AftercallError
 from aftercall.journal.archive import ChainLink, parse_link
-from aftercall.journal.store import to_columns
+from aftercall.journal.store import ERASED_FILE, add_tombstone, to_columns
 from aftercall.log import get_logger
 from aftercall.memory.pins.store import clear_pins
 from aftercall.model.calls import Call
@@ -84,9 +84,12 @@ class Rebuilder:
     ) -> RebuildResult:
         """A call or a step that fails does not stop the others."""
         links, file_counts = self._list_sealed()
+        began_at = self.runner.context.clock.now()
         with self.database.write() as connection:
             clear_memory(connection)
-        began_at = self.runner.context.clock.now()
+            for link in self._list_erased():
+                name = link.name.removesuffix(".json")
+                add_tombstone(connection, ERASED_FILE, name, link.call, began_at)
         if self.copies:
             self.copies.restore_corrections(of_names=False)
         adopted = 0
@@ -141,10 +144,20 @@ class Rebuilder:
         calls_kept = [link for link in kept if ".addendum-" not in link.name]
         return calls_kept, Counter(link.call for link in kept)
 
+    def _list_erased(self) -> list[ChainLink]:
+        """What was erased is not accepted again, whatever the database has forgotten."""
+        links = [parse_link(line) for line in self.runner.archive.place.read_chain()]
+        return [link for link in links if link.erased]
+
     def _drop_events(self, call_id: str, since: datetime) -> None:
-        """What was made again is no news: nobody is told."""
+        """What was made again is no news: nobody is told.
+
+        A fact that another one retired is of no call.
+        """
         is_new = and_(events.c.id.is_(None), events.c.at >= since)
-        self.database.execute(delete(events).where(events.c.call_id == call_id, is_new))
+        is_fact = and_(events.c.type == "fact.changed", events.c.call_id.is_(None))
+        is_made = or_(events.c.call_id == call_id, is_fact)
+        self.database.execute(delete(events).where(is_made, is_new))
 
     def _adopt(self, link: ChainLink, addenda: int) -> bool:
         """True if the call is new. What it tells of the caller holds for its other records."""

@@ -43,6 +43,7 @@ def make_uvicorn_server(
     app: Any,
     on_started: Callable[[], None] = lambda: None,
     trusted_proxies: Sequence[str] = (),
+    on_stopping: Callable[[], None] = lambda: None,
 ) -> "AftercallUvicorn":
     connections = ConnectionLimit(count_places(raise_open_files_limit()))
     config = uvicorn.Config(
@@ -57,7 +58,7 @@ def make_uvicorn_server(
     )
     config.ws_per_message_deflate = False  # voice does not compress
     config.ws_max_size = MAX_FRAME_BYTES
-    return AftercallUvicorn(config, connections, on_started)
+    return AftercallUvicorn(config, connections, on_started, on_stopping)
 
 
 def raise_open_files_limit() -> int:
@@ -269,10 +270,12 @@ class AftercallUvicorn(uvicorn.Server):
         config: uvicorn.Config,
         connections: ConnectionLimit,
         on_started: Callable[[], None],
+        on_stopping: Callable[[], None],
     ) -> None:
         super().__init__(config)
         self._connections = connections
         self._on_started = on_started
+        self._on_stopping = on_stopping
         self._is_stopping = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -302,6 +305,7 @@ class AftercallUvicorn(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Closes the live feed first: pages that watch it would keep the server from stopping."""
+        self._on_stopping()
         if feed := self._find("feed"):
             feed.close()
         self._connections.drop_waiting()

@@ -267,7 +267,10 @@ def _take_back(row: FollowUp) -> FollowUpTransition | None:
     if row.state not in ("doing", "done", "refused", "withdrawn"):
         return FollowUpTransition("withdrawn", FOLLOWUP_ACTOR, TAKEN_BACK)
     if row.state in ("done", "doing") and row.reason != TAKEN_BACK_LATE:
-        return FollowUpTransition(row.state, FOLLOWUP_ACTOR, TAKEN_BACK_LATE)
+        silent = (("remind_at", None), ("reminder", None))
+        return FollowUpTransition(
+            row.state, FOLLOWUP_ACTOR, TAKEN_BACK_LATE, values=silent
+        )
     return None
 
 
