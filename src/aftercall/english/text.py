@@ -10,7 +10,13 @@ from functools import cached_property
 from operator import eq
 from typing import NamedTuple
 
-from aftercall.english.words import remember, vocabulary, word_class, word_table
+from aftercall.english.words import (
+    remember,
+    stems,
+    vocabulary,
+    word_class,
+    word_table,
+)
 
 # Stands for each character of a secret; private use, so no transcript means anything by it.
 MASK = "\ue000"
@@ -407,3 +413,20 @@ def _ordinal(number: int) -> str:
     teens = 10 < number % 100 < 20
     ending = "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
+
+
+_COUNTED = re.compile(r"\b(\d+) (\w+)")
+
+
+def is_other_amount(title: str, other: str) -> bool:
+    """Whether both count the same thing, and not the same number of it."""
+    counted = _count_things(other)
+    return any(
+        number != counted.get(thing, number)
+        for thing, number in _count_things(title).items()
+    )
+
+
+def _count_things(title: str) -> dict[frozenset[str], str]:
+    found = _COUNTED.findall(normalise(title).text)
+    return {stems(thing): number for number, thing in found if stems(thing)}

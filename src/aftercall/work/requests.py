@@ -16,7 +16,7 @@ from typing import get_args
 from aftercall.clock import format_instant, parse_instant
 from aftercall.english.clauses import EMPTY_VERBS, POINTERS
 from aftercall.english.dates import latest_day
-from aftercall.english.text import normalise
+from aftercall.english.text import is_other_amount
 from aftercall.english.words import jaccard_similarity, overlap_coefficient, stems
 from aftercall.model.calls import MAX_TURNS, REQUEST_EVENT, Call, Event
 from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, TurnRef
@@ -47,7 +47,6 @@ _ACTION_STEMS = stems(
     "remember follow message email text fix check"
 )
 _NOT_WORDS = re.compile(r"[\W_]+")
-_COUNTED = re.compile(r"\b(\d+) (\w+)")
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 
 
@@ -135,20 +134,6 @@ def is_same_title(title: str, kind: str, other: str, other_kind: str) -> bool:
     is_within = is_told and overlap_coefficient(first, second) == 1
     is_near = jaccard_similarity(first, second) >= MIN_SIMILARITY_ANY_KIND
     return is_within and (kind == other_kind or is_near)
-
-
-def is_other_amount(title: str, other: str) -> bool:
-    """Whether both count the same thing, and not the same number of it."""
-    counted = _count_things(other)
-    return any(
-        number != counted.get(thing, number)
-        for thing, number in _count_things(title).items()
-    )
-
-
-def _count_things(title: str) -> dict[frozenset[str], str]:
-    found = _COUNTED.findall(normalise(title).text)
-    return {stems(thing): number for number, thing in found if stems(thing)}
 
 
 def is_like(title: str, other: str) -> bool:

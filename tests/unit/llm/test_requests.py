@@ -96,6 +96,25 @@ def test_two_requests_in_one_sentence_are_two() -> None:
     assert titles == ["Book me a table for Friday", "Remind me to call Ann"]
 
 
+@pytest.mark.parametrize(
+    ("more", "titles"),
+    [
+        (
+            "Please order three boxes of paper.",
+            ["Order two boxes of paper", "Order three boxes of paper"],
+        ),
+        ("Sorry, please order three boxes of paper.", ["Order three boxes of paper"]),
+        ("Actually, make that three boxes.", ["Order three boxes of paper"]),
+        ("Please order the paper.", ["Order two boxes of paper"]),
+    ],
+)
+def test_another_amount_is_another_request_or_puts_it_right(
+    more: str, titles: list[str]
+) -> None:
+    asked = "A: Hello? | C: Please order two boxes of paper. | A: Noted."
+    assert _titles(f"{asked} | C: {more} | A: Okay.") == titles
+
+
 def test_a_lost_thing_and_its_replacement_are_one_request() -> None:
     script = "A: Hi. | C: i lost my credit card can you send me a new one"
     (request,) = _read(script).requests

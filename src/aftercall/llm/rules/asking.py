@@ -9,7 +9,7 @@ clauses say what is wanted.
 import re
 from typing import NamedTuple
 
-from aftercall.english.text import MASK, Plain, normalise
+from aftercall.english.text import MASK, Plain, is_other_amount, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.due import day_of_ask
@@ -64,6 +64,7 @@ _CALLS_OFF = re.compile(
 )
 
 
+_REPAIRS = re.compile(r"\b(?:actually|sorry|instead|rather|make (?:it|that)|i mean)\b")
 _ANYWAY = re.compile(r"\b(?:anyway|anyhow|after all|all the same|regardless|still)\b")
 
 
@@ -77,9 +78,14 @@ def ask(state: RequestState, act: Act) -> RequestState:
         known = state.current
         again = state.items[known]._replace(status="open", off=None)
         state = put(state, known, again)
-    if known >= 0:
-        return restate(state._replace(current=known), act)
-    return _ask_anew(state, act)
+    if known < 0:
+        return _ask_anew(state, act)
+    item = state.items[known]
+    if is_other_amount(act.matter.text, item.title):
+        matter = act.matter
+        right = item._replace(title=title_of(matter), words=matter.cited, asked=act.seq)
+        state = put(state, known, right)
+    return restate(state._replace(current=known), act)
 
 
 def _takes_up_again(state: RequestState, act: Act) -> bool:
@@ -113,7 +119,12 @@ def _find_meant(state: RequestState, act: Act) -> int:
     if known < 0 or act.kind != "ask":
         return known
     other = state.items[known]
-    return known if other.is_fault or other.kind == kind_of(text) else -1
+    is_same = other.is_fault or other.kind == kind_of(text)
+    said = act.clause.text
+    if state.last_seq == act.seq:
+        said = f"{state.last_clause.text} {said}"
+    is_more = is_other_amount(text, other.title) and not _REPAIRS.search(said)
+    return known if is_same and not is_more else -1
 
 
 def _ask_anew(state: RequestState, act: Act) -> RequestState:

@@ -1,11 +1,11 @@
-"""Facts that a caller plainly tells, by a model of clauses.
+"""Facts that a caller plainly tells: by one table of patterns, and by a model of clauses.
 
 Each clause of the caller goes through these steps:
 
 1. What is asked, denied, supposed, refused or hidden as a secret is no fact.
-2. The model `facts` says how likely the clause states something that lasts. A few plain forms
-   (habits, home, family, how to be reached) need no model.
-3. The model `fact_kinds` says which kind of fact it is; personal kinds are private.
+2. Plain forms (habits, home, family, how to be reached) are in a table with their kind.
+3. Of others, the model `facts` says how likely they state something that lasts, and `fact_kinds`
+   which kind of fact it is; personal kinds are private.
 4. A clause that is not understood alone is told with the one before it: with the caller's own
    statement, or with what the agent asked for ("Address: 4 Mill Lane"). If the clause before is
    a fact already, both are one.
@@ -14,7 +14,10 @@ Each clause of the caller goes through these steps:
 
 import itertools
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
 from typing import cast
 
 from aftercall.english.clauses import POINTERS, split_plain_sentences, stands_alone
@@ -61,11 +64,22 @@ _VAGUE = _PATTERNS["vague"]
 # What may be, was, or is only somebody's word.
 _UNREAL = _PATTERNS["unreal"]
 _PASSING = _PATTERNS["passing"]
-_PLAIN = _PATTERNS["plain"]
+_CORRECTS = _PATTERNS["corrects"]
 _ASKS_FOR = _PATTERNS["asks_for"]
 _RELATIVE = compile_pattern("(?:the|his|her|their) <kin>")
 _DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
+
+
+@cache
+def _rows() -> tuple[tuple[_Kind, re.Pattern[str]], ...]:
+    """The patterns of `facts.toml` in order, each with the kind of fact it finds."""
+    text = files(__package__).joinpath("facts.toml").read_text("utf-8")
+    return tuple(
+        ((row["category"], row["visibility"]), compile_pattern(pattern))
+        for row in tomllib.loads(text)["fact"]
+        for pattern in row["patterns"]
+    )
 
 
 def find_facts(
@@ -82,7 +96,7 @@ def find_facts(
         after = acts[number + 1 : number + 2]
         if not _may_tell(act, refused) or is_taken_back(act, after):
             continue
-        kind = _find_kind(talk, at, index)
+        kind = _find_plain_kind(act) or _find_kind(talk, at, index)
         context = _find_context(acts, number)
         if kind and told and _goes_on(told[-1][1], context, act):
             told[-1][1].append(act)
@@ -173,14 +187,29 @@ def list_told_features(talk: Sequence[TalkTurn], at: int, index: int) -> list[st
     ]
 
 
+def _find_plain_kind(act: Act) -> _Kind | None:
+    """Category and visibility of a fact, by the first row of the table that fits.
+
+    "No, it is Leeds" is a correction.
+    """
+    text = act.matter.text
+    if act.kind == "own" or _UNREAL.search(text):
+        return None
+    texts = (act.clause.text, act.matter.text)
+    for (category, visibility), pattern in _rows():
+        if any(map(pattern.fullmatch, texts)):
+            return category, "private" if _PRIVATE.search(text) else visibility
+    is_correction = act.answer == "no" and _CORRECTS.fullmatch(text)
+    return ("correction", "private") if is_correction else None
+
+
 def _find_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
     """What the models take for a fact that lasts."""
     text = talk[at].clauses[index].text
     if _UNREAL.search(text) or _PASSING.match(text):
         return None
     features = list_told_features(talk, at, index)
-    is_likely = load_clause_model("facts").weigh(features)[_LASTS] >= _LIKELY
-    if not is_likely and not _PLAIN.fullmatch(text):
+    if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
         return None
     odds = load_clause_model("fact_kinds").weigh(features)
     category = cast(Category, max(odds, key=odds.__getitem__))

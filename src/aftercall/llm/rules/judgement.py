@@ -307,7 +307,7 @@ class WeighedClause(NamedTuple):
         return self.plain.said
 
 
-class ClauseAround(NamedTuple):
+class ClausePlace(NamedTuple):
     """How a clause stands to a request."""
 
     plain: Plain
@@ -391,9 +391,9 @@ class RequestClauses:
                 plain=without_opening(around.plain),
             )
 
-    def _look(self, act: Act) -> ClauseAround:
+    def _look(self, act: Act) -> ClausePlace:
         plain = put_right(act.clause.plain)
-        return ClauseAround(
+        return ClausePlace(
             plain,
             is_ask=self._is_ask(act),
             is_taken=any(plain.said in each for each in self._item.details),
