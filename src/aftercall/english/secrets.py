@@ -39,6 +39,7 @@ _UNIT = re.compile(
     r"|\S+ (?:street|road|avenue|lane|way|drive|court|close"
     r"|row|gardens|hill|place|terrace|grove))(?!\S)"
 )
+_POUND_KEY = re.compile(r"pound(?: (?:sign|key))?$")  # of a keypad: "the code is 4410 pound"
 _HOUR_BEFORE = re.compile(
     r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between|since) $"
 )
@@ -328,9 +329,10 @@ def _governor(sentence: Plain, run: list[Word], otherwise: str) -> str:
     at = sentence.words.index(run[0])
     before = sentence.text[: sentence.offset(at)]
     after = sentence.slice(at + len(run)).text
-    if _UNIT.match(after) or _HOUR_BEFORE.search(before):
-        return ""
     secret, known = _last(_OPENS, before), _last(_KNOWN, before)
+    is_key = secret is not None and bool(_POUND_KEY.match(after))
+    if (_UNIT.match(after) and not is_key) or _HOUR_BEFORE.search(before):
+        return ""
     if known and not (secret and _outweighs(secret, known, before)):
         return ""
     if secret:

@@ -64,6 +64,7 @@ def test_what_a_device_shows_and_numbers_of_orders_are_no_secrets(said: str) -> 
         ("My phone is showing a code, 482913.", "482913"),
         ("The screen says my PIN is 447.", "447"),
         ("The gate code is C1234.", "c1234"),
+        ("There's a gate. The code's 7719 pound.", "7719"),
     ],
 )
 def test_a_code_that_was_sent_or_opens_something_stays_secret(
