@@ -39,9 +39,7 @@ _UNIT = re.compile(
     r"|\S+ (?:street|road|avenue|lane|way|drive|court|close"
     r"|row|gardens|hill|place|terrace|grove))(?!\S)"
 )
-_POUND_KEY = re.compile(
-    r"pound(?: (?:sign|key))?$"
-)  # of a keypad: "the code is 4410 pound"
+_POUND_KEY = re.compile(r"pound(?: (?:sign|key))?$")  # of a keypad
 _HOUR_BEFORE = re.compile(
     r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between|since) $"
 )
