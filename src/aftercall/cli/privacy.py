@@ -119,8 +119,8 @@ def rebuild(context: typer.Context, json: bool = JSON_OPTION) -> None:
     """Rebuild memory from the archive alone: facts, search index, documents and summaries.
 
     Stored model answers are used again, and follow-up work is not repeated: requests of calls
-    that are new to the database are noted, not delivered. Takes over a bucket whose database is
-    lost. Best run while no server runs.
+    that are new to the database are as the bucket's copies have them, or noted; none is
+    delivered. Takes over a bucket whose database is lost. Best run while no server runs.
     """
     from rich.progress import Progress
 
