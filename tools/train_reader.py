@@ -17,7 +17,7 @@ import argparse
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -36,6 +36,8 @@ from aftercall.llm.rules.clause_model import (
     ASKS,
     OPENING_WORDS,
     SCALE,
+    YES,
+    AgentClauses,
     ClauseModel,
     LabelHistory,
     Labels,
@@ -48,7 +50,6 @@ from aftercall.llm.rules.judgement import (
     NAMES,
     OTHER,
     TELLS,
-    YES,
     RequestClauses,
     RequestTalk,
     judge,
@@ -68,6 +69,7 @@ from aftercall.llm.rules.state import Item, asked_in, find_whole
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
 STRENGTH = 0.3  # the inverse of regularisation
+JUDGE_STRENGTH = 0.1  # chosen by leaving writers out
 DAY_STRENGTH = 0.2  # there are few requests with a day
 EARLY_WEIGHT = (
     0.3  # of the days in calls of the first writers, who label them otherwise
@@ -83,6 +85,9 @@ LABELLED_WEIGHT = 0.7  # of a clause that a first model labelled
 LIVE_WEIGHT = (
     0.3  # of a clause once more without the agent's answer, as a live call has it
 )
+ASKED_WEIGHT = (
+    0.2  # of a clause in which an agent asks about a request, or says it back too early
+)
 OTHER_WEIGHT = (
     0.3  # of a clause without a fact, in calls that were not marked for facts
 )
@@ -94,6 +99,8 @@ KEPT_UNREAD = (
     "AR",
     "AS",
     "AT",
+    "AU",
+    "AV",
 )  # writers whose calls are only measured on
 HARPER_STEP = 8  # one call of HarperValleyBank in so many
 GROUPS = 4  # of writers; each is read by a model of clauses trained on the others
@@ -295,12 +302,20 @@ _FEATURES: dict[int, list[tuple[Place, list[str], frozenset[str]]]] = {}
 def _clauses(lesson: Lesson) -> list[tuple[Place, list[str], frozenset[str]]]:
     if id(lesson) not in _FEATURES:
         _FEATURES[id(lesson)] = [
-            ((at, index), list_features(lesson.talk, at, index), stems(clause.text))
-            for at, turn in enumerate(lesson.talk)
-            if turn.speaker == "caller"
-            for index, clause in enumerate(turn.clauses)
+            ((at, index), features, stems(clause.text))
+            for at, index, clause, features in _list_features(lesson)
         ]
     return _FEATURES[id(lesson)]
+
+
+def _list_features(lesson: Lesson) -> Iterator[tuple[int, int, Clause, list[str]]]:
+    agreed = AgentClauses(lesson.talk)
+    for at, turn in enumerate(lesson.talk):
+        for index, clause in enumerate(turn.clauses):
+            if turn.speaker == "caller":
+                features = list_features(lesson.talk, at, index)
+                features += agreed.list_agreed(at, stems(clause.text))
+                yield at, index, clause, features
 
 
 def relabel(lesson: Lesson, model: ClauseModel) -> None:
@@ -360,6 +375,36 @@ def train(lessons: Iterable[tuple[Lesson, float]]) -> ClauseModel:
             importance += [weight, weight * LIVE_WEIGHT]
             history.add(place[0], label, about)
     return _fit_rows(rows, labels, importance)
+
+
+def train_agreements(documents: Iterable[Document]) -> ClauseModel:
+    """Whether a clause of the agent names what is to be done, once it was spoken of."""
+    rows: Rows = []
+    for document in documents:
+        turns, gold = document["call"]["turns"], document["gold"]
+        talk = [to_talk(turn["seq"], turn["speaker"], turn["text"]) for turn in turns]
+        clauses = AgentClauses(talk)
+        for at, index in clauses.places:
+            clause = talk[at].clauses[index]
+            cited = [
+                item["turns"]
+                for item in gold["requests"]
+                if _names(clause, item) and clause.seq >= min(item["turns"], default=0)
+            ]
+            is_cited = any(clause.seq in each for each in cited)
+            is_agreed = bool(cited) and (is_cited or not clause.is_question)
+            is_asked = bool(cited) and not is_agreed
+            is_off = any(_names(clause, item) for item in gold.get("withdrawn", ()))
+            weight = ASKED_WEIGHT if is_asked or (is_agreed and is_off) else 1.0
+            label = YES if is_agreed else NO
+            rows.append((clauses.list_features(at, index), label, weight))
+        clear_caches()
+    return _fit_rows(*_turn_rows(rows))
+
+
+def _names(clause: Clause, item: dict[str, Any]) -> bool:
+    said = clause.plain.said.lower()
+    return any(word.lower() in said for word in item["words"])
 
 
 def train_facts(lessons: Iterable[Lesson]) -> tuple[ClauseModel, ClauseModel]:
@@ -611,7 +656,10 @@ class JudgementRows:
         self._rows[name].append((row, label, weight))
 
     def fit(self) -> dict[ModelName, ClauseModel]:
-        return {name: _fit_rows(*_turn_rows(rows)) for name, rows in self._rows.items()}
+        return {
+            name: _fit_rows(*_turn_rows(rows), JUDGE_STRENGTH)
+            for name, rows in self._rows.items()
+        }
 
 
 def read_all(rows: JudgementRows, calls: Iterable[AskedCall], weight: float) -> None:
@@ -793,9 +841,10 @@ def main(paths: list[Path]) -> None:
         relabel(lesson, first)
     of_requests += [(lesson, LABELLED_WEIGHT) for lesson in harper]
 
-    def train_acts(files: Iterable[Path]) -> None:
-        more = ((labelled[file], LABELLED_WEIGHT) for file in files)
-        save_all({"acts": train([*of_requests, *more])})
+    def train_acts(files: Collection[Path]) -> None:
+        more = [(labelled[file], LABELLED_WEIGHT) for file in files]
+        agreements = train_agreements(documents[file] for file in files)
+        save_all({"acts": train([*of_requests, *more]), "agreements": agreements})
         clause_model.load_clause_model.cache_clear()
 
     rows = JudgementRows()

@@ -10,7 +10,12 @@ from typing import Literal
 from aftercall.english.clauses import Clause
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import compile_pattern, load_patterns, stems, word_class
-from aftercall.llm.rules.clause_model import Labels, TalkTurn, load_clause_model
+from aftercall.llm.rules.clause_model import (
+    AgentClauses,
+    Labels,
+    TalkTurn,
+    load_clause_model,
+)
 from aftercall.model.calls import Speaker
 
 _PATTERNS = load_patterns("aftercall.llm.rules", "acts")
@@ -112,13 +117,35 @@ _BELONGS = ("R", "D", "X", "Y")
 def read_acts(talk: list[TalkTurn]) -> list[Act]:
     """The act of each clause in order: by the patterns, and by the model of clauses."""
     labels = load_clause_model("acts").label_clauses(talk)
+    agreed = AgentClauses(talk).likely
     acts: list[Act] = []
     for at, turn in enumerate(talk):
         read = _read_turn(turn)
         if turn.speaker == "caller":
             read = [_judge(act, labels[at, index]) for index, act in enumerate(read)]
-        acts += read
+            acts += _pass_on(read)
+        else:
+            acts += [
+                replace(act, belongs=agreed[at, index])
+                for index, act in enumerate(read)
+            ]
     return acts
+
+
+MAX_EMPTY_WORDS = 2
+
+
+def _pass_on(acts: list[Act]) -> list[Act]:
+    """ "And two, I need an oil change": the ask is what comes after words that name nothing."""
+    read = list(acts)
+    for at, act in enumerate(acts[:-1]):
+        after = acts[at + 1]
+        is_short = len(act.clause.plain.words) <= MAX_EMPTY_WORDS
+        is_empty = is_short and act.kind in _ASKED
+        if is_empty and after.kind == "tell" and stems(after.clause.text):
+            read[at] = replace(act, kind="tell", confidence=0.0, plainness=0.0)
+            read[at + 1] = _as_ask(after, act.confidence)
+    return read
 
 
 def _judge(act: Act, labels: Labels) -> Act:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from aftercall.english.text import MASK, Plain, is_other_amount, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.due import day_of_ask
+from aftercall.llm.rules.agreements import title_agreed
 from aftercall.llm.rules.judgement import RequestClauses, RequestTalk, WeighedClause
 from aftercall.llm.rules.state import (
     MAY_BE,
@@ -25,6 +25,7 @@ from aftercall.llm.rules.state import (
     asked_in,
     close,
     context_of,
+    day_of_ask,
     find_match,
     is_pointing,
     put,
@@ -363,6 +364,8 @@ class ToldRequest(NamedTuple):
     item: Item
     quoted: str
     """The words whose sentence is quoted where the title names no deed."""
+    is_whole: bool = False
+    """The title is as the agent said it back."""
 
 
 def tell_items(talk: RequestTalk) -> list[ToldRequest]:
@@ -390,7 +393,15 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
     head = item.title.partition(": ")[0]
     asked = [each.said for each in told if each.is_ask and item.is_fault]
     head = drop_other_days(asked[0] if asked else head, item.due, state.today)
-    named = _entitle(item._replace(title=plain_title(head)), told)
+    item = item._replace(title=plain_title(head))
+    is_told = says_enough(item.title, item.kind, item.person)
+    is_agreed = item.kind == "booking" or not is_told
+    agreed = title_agreed(talk, index) if is_agreed else ""
+    named = (
+        ToldRequest(item._replace(title=agreed), item.words, is_whole=True)
+        if agreed
+        else _entitle(item, told)
+    )
     details = [normalise(said) for said in item.details]
     care = [plain for plain in details if _CARE.search(plain.text)]
     care_said = [plain.source for plain in care if is_wanted(plain)]

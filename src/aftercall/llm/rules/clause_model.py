@@ -11,8 +11,9 @@
 | Y, NO | takes or declines what the agent offers |
 | O | says anything else |
 
-`facts.json` tells whether a clause states a fact that lasts, `fact_kinds.json` which kind of fact.
-They look at the words of a clause, its place, and the talk around it. `tools/train_reader.py` makes
+`agreements.json` tells whether a clause of the agent says what is to be done: "so that's a cleaning
+on Thursday". `facts.json` tells whether a clause states a fact that lasts, `fact_kinds.json` which
+kind of fact. They look at the words of a clause, its place, and the talk around it. `tools/train_reader.py` makes
 the same features when it trains; their names are in the files of weights.
 """
 
@@ -39,6 +40,7 @@ from aftercall.model.calls import Speaker
 WEIGHTS_FOLDER = "weights"
 ModelName = Literal[
     "acts",
+    "agreements",
     "facts",
     "fact_kinds",
     "requests",
@@ -48,6 +50,7 @@ ModelName = Literal[
     "request_ends",
     "request_clauses",
 ]
+MAY_BE_AGREED = 0.3
 SCALE = 50  # weights are kept as whole numbers
 FIELD_BITS = 32
 FIELD_HALF = 1 << FIELD_BITS - 1
@@ -55,6 +58,7 @@ FIELD_MASK = (1 << FIELD_BITS) - 1
 Labels = dict[str, float]
 NOT_OF_A_REQUEST = "O"
 ASKS = "R"
+YES = "yes"
 _OPENS = ("R", "Y")  # a request is made, an offer is taken
 _CONTINUES = ("D", "X")  # more about a request, or something of it changed
 _CLOSES = "W"
@@ -77,6 +81,7 @@ OPENING_WORDS = vocabulary(
 )
 """A clause of nothing else asks for nothing: who greets asks with what follows."""
 _PROMISING = vocabulary("i_will we_will i_have we_have")
+_DAY_WORDS = vocabulary("<day> <month> <ord> today tomorrow tonight")
 _ORDINALS = ("st", "nd", "rd", "th")
 _FAR = 9  # turns since the last request, where there was none
 
@@ -120,12 +125,14 @@ class ClauseModel:
     ) -> dict[tuple[int, int], Labels]:
         """Of each clause of the caller, by turn and place; each decision bears on the next."""
         history, found = LabelHistory(), {}
+        agreed = AgentClauses(talk)
         for at, turn in enumerate(talk):
             if turn.speaker != "caller":
                 continue
             for index, clause in enumerate(turn.clauses):
                 about = stems(clause.text)
                 features = list_features(talk, at, index)
+                features += agreed.list_agreed(at, about)
                 features += history.list_features(at, about)
                 labels = self.weigh(features)
                 if OPENING_WORDS.issuperset(turn.words[index]):
@@ -331,6 +338,102 @@ def _list_after(agent: TalkTurn | None, about: frozenset[str]) -> list[str]:
     if not _PROMISING.isdisjoint(pairs):
         features += ["na_promises", f"na_promises:{min(shared, 2)}"]
     return features
+
+
+class AgentClauses:
+    """The clauses of the agent, as far as they tell what is to be done."""
+
+    def __init__(self, talk: Sequence[TalkTurn]) -> None:
+        self._talk = talk
+        self._first: dict[tuple[Speaker, str], int] = {}
+        self._last: dict[tuple[Speaker, str], int] = {}
+        for at, turn in enumerate(talk):
+            for stem_said in turn.stems:
+                said = (turn.speaker, stem_said)
+                self._first.setdefault(said, at)
+                self._last[said] = at
+        model = load_clause_model("agreements")
+        self.likely = {
+            place: model.weigh(self.list_features(*place))[YES] for place in self.places
+        }
+        """How likely each clause says what is to be done, by turn and place."""
+        self._agreed = [
+            (place[0], stems(talk[place[0]].clauses[place[1]].text), likely)
+            for place, likely in self.likely.items()
+            if likely >= MAY_BE_AGREED
+        ]
+
+    def list_agreed(self, at: int, about: frozenset[str]) -> list[str]:
+        """What the agent later says is to be done, beside a clause of the caller."""
+        later = [each for each in self._agreed if each[0] > at]
+        near = [likely for turn, _, likely in later if turn <= at + 2]
+        same = [
+            (likely, len(about & told)) for _, told, likely in later if about & told
+        ]
+        likely, shared = max(same, default=(0.0, 0))
+        return named(
+            na_agreed=round(4 * max(near, default=0.0)),
+            na_agreed_same=(round(4 * likely), min(shared, 2)),
+        )
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        return [
+            (at, index)
+            for at, turn in enumerate(self._talk)
+            if turn.speaker == "agent"
+            for index in range(len(turn.clauses))
+        ]
+
+    def list_features(self, at: int, index: int) -> list[str]:
+        """Its words, what it shares with the talk, and what the caller said before and after."""
+        turn = self._talk[at]
+        words = turn.words[index]
+        about = stems(turn.clauses[index].text)
+        heard = [stem for stem in about if self._first.get(("caller", stem), at) < at]
+        said = [stem for stem in about if self._first["agent", stem] < at]
+        again = [stem for stem in about if self._last["agent", stem] > at]
+        return [
+            *_list_own(turn.clauses[index], words),
+            *_list_neighbours(turn, index),
+            *named(
+                pos=min(index, 3),
+                left=min(len(turn.clauses) - index - 1, 3),
+                turn=min(at, 4),
+                tleft=min(len(self._talk) - at - 1, 4),
+                opens="_".join(turn.words[0][:2]),
+                asks=turn.clauses[-1].is_question,
+                told=min(len(about), 5),
+                heard=min(len(heard), 3),
+                said=min(len(said), 3),
+                again=min(len(again), 3),
+                new=min(len(about.difference(heard, said)), 3),
+                day=not _DAY_WORDS.isdisjoint(words),
+            ),
+            *self._list_caller(at, about),
+        ]
+
+    def _list_caller(self, at: int, about: frozenset[str]) -> list[str]:
+        """What the caller said last before, and how they answered."""
+        before = _find_caller(reversed(self._talk[:at]))
+        after = _find_caller(self._talk[at + 1 :])
+        features = [] if after else ["nx:-"]
+        if after and after.words:
+            said = after.words[0]
+            features += [*mark("nx", said[:6]), f"nxf:{'_'.join(said[:2])}"]
+            features.append(f"nxs:{min(len(about & after.stems), 2)}")
+        if before and before.words:
+            said = before.words[-1]
+            features += [*mark("pv", said[:10]), f"pvf:{'_'.join(said[:2])}"]
+            features += named(
+                pvq=before.clauses[-1].is_question,
+                pvs=min(len(about & before.stems), 3),
+            )
+        return features
+
+
+def _find_caller(turns: Iterable[TalkTurn]) -> TalkTurn | None:
+    return next((turn for turn in turns if turn.speaker == "caller"), None)
 
 
 def named(**values: object) -> list[str]:

@@ -24,6 +24,7 @@ from aftercall.english.text import Plain, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import (
+    YES,
     Labels,
     generalise,
     load_clause_model,
@@ -47,9 +48,8 @@ from aftercall.llm.rules.titles import (
 )
 from aftercall.model.reading import RequestKind
 
-YES = "yes"
-REQUESTED = 0.8  # how likely it must be one; told as a confidence of ACTED_ON
-PART = 0.15  # how likely it must be a part of the request before it
+REQUESTED = 0.7  # how likely it must be one; told as a confidence of ACTED_ON
+PART = 0.3  # how likely it must be a part of the request before it
 DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part of another
 PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
@@ -155,6 +155,12 @@ def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
             shared_all=min(len(first.about & second.about), 4),
             same_kind=first.kind == second.kind,
             sure=sure,
+            agreed=(round(first.agreed * 3), round(second.agreed * 3)),
+            agreed_asked=(second.asked > 0, round(second.agreed * 3)),
+            agreed_apart=(
+                bool(second.agreed_in - first.agreed_in),
+                bool(first.agreed_in - second.agreed_in),
+            ),
             first_sure=round(first.confidence * 5),
             points=not POINTERS.isdisjoint(title),
             length=min(len(title), 10),
@@ -212,6 +218,12 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
     off = [act for act in later if act.kind == "withdraw"]
     told = {act.kind for act in talk.acts if act.seq == start}
     heard = _stems_of(reply)
+    before = [act for act in talk.acts if act.speaker == "caller" and act.seq <= start]
+    told_before = [act.belongs for act in before if act.seq >= start - 2]
+    others = (other.asked for other in state.items if other is not item)
+    asked = [seq for seq in others if 0 < seq <= start]
+    said = _stems_of(act.clause.plain for act in before)
+    agreed = round(item.agreed * 4)
     return [
         f"sure:{round(item.confidence * 10)}",
         f"sure:{round(item.confidence * 5)}:{item.kind}",
@@ -221,6 +233,10 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
             turns=min(len(item.turns), 4),
             asked=item.asked > 0,
             confirmed=len(item.confirmed),
+            agreed=(agreed, item.asked > 0),
+            agreed_heard=(agreed, item.asked > 0, min(len(item.topic & said), 3)),
+            agreed_before=(item.asked > 0, round(4 * max(told_before, default=0))),
+            agreed_near=(item.asked > 0, min(start - max(asked, default=0), 4)),
             due=item.due is not None,
             person=item.person is not None,
             details=min(len(item.details), 5),

@@ -17,13 +17,13 @@ from aftercall.english.words import (
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import join_fault
 from aftercall.llm.rules.clause_model import (
+    YES,
     generalise,
     load_clause_model,
     mark,
     named,
 )
-from aftercall.llm.rules.due import settle
-from aftercall.llm.rules.judgement import YES, RequestTalk
+from aftercall.llm.rules.judgement import RequestTalk
 from aftercall.llm.rules.state import (
     Item,
     Offer,
@@ -37,6 +37,7 @@ from aftercall.llm.rules.state import (
     find_named,
     is_pointing,
     put,
+    settle,
     touch,
     with_detail,
     without_part,
@@ -47,6 +48,7 @@ from aftercall.llm.rules.titles import (
     kind_of,
     title_of,
     to_caller,
+    told_in,
 )
 from aftercall.model.calls import Turn
 from aftercall.model.reading import Promise
@@ -326,6 +328,7 @@ class CallingOff:
     | left, left_out | what the agent leaves out in reply: "no plumber, then" |
     | reply, reply_matter | the agent names the request in reply, or what was called off |
     | later_agent | the agent names the request after that |
+    | agreed | the agent, after that, still says that it is to be done |
     | before, turn | the caller spoke of it in the same turn |
     | w, b | words: of the clause, and before it |
     """
@@ -413,9 +416,15 @@ class CallingOff:
             reply=min(len(heard & topic), 2),
             reply_matter=min(len(heard & matter), 2),
             later_agent=min(len(_about(self._later) & topic), 3),
+            agreed=round(4 * max(self._list_agreed(), default=0)),
             before=(bool(before), bool(_about(before) & topic)),
             turn=min(len(_about(self._turn) & topic), 3),
         )
+
+    def _list_agreed(self) -> list[float]:
+        """How likely the agent, after that, still says that it is to be done."""
+        topic = self._item.topic
+        return [act.belongs for act in self._later if told_in(act.clause.text) & topic]
 
     def _name(self, about: frozenset[str]) -> str:
         others = frozenset[str]().union(*(other.topic for other in self._others))

@@ -19,6 +19,7 @@ from aftercall.english.words import clear_caches
 from aftercall.llm.long_calls import CutCall, ReadingProcess, read_in_windows
 from aftercall.llm.reader import CachedReader
 from aftercall.llm.rules.acts import Act, classify, read_acts
+from aftercall.llm.rules.agreements import take_agreements
 from aftercall.llm.rules.asking import ToldRequest, add_care, gather_details, tell_items
 from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
@@ -113,7 +114,8 @@ def read_requests(
 ) -> tuple[RequestTalk, str | None]:
     """What is asked for in a call, before it is judged; and the caller's time zone."""
     followed, zone = follow_requests(talk, started_at)
-    state = gather_details(reopen(followed), followed.acts)
+    opened = followed._replace(state=reopen(followed))
+    state = gather_details(take_agreements(opened), followed.acts)
     return followed._replace(state=state), zone
 
 
@@ -262,6 +264,8 @@ def _to_request(
         turns=item.turns,
         words=item.words,
     )
+    if told.is_whole:
+        return request
     quoted = quote_whole(told.quoted, turns, state.refused_beside(item))
     return title_plainly(request, quoted)
 

@@ -8,7 +8,6 @@ from aftercall.english.text import Plain
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import ask
-from aftercall.llm.rules.due import take_day
 from aftercall.llm.rules.offers import (
     answer_offer,
     correct,
@@ -32,6 +31,7 @@ from aftercall.llm.rules.state import (
     find_named,
     put,
     put_right,
+    take_day,
     touch,
     with_detail,
 )

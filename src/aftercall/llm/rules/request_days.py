@@ -15,12 +15,13 @@ from aftercall.english.dates import DateMention
 from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import (
+    YES,
     generalise,
     load_clause_model,
     mark,
     named,
 )
-from aftercall.llm.rules.judgement import YES, RequestTalk
+from aftercall.llm.rules.judgement import RequestTalk
 from aftercall.llm.rules.state import ACTED_ON, HeardDay, RequestState, asked_in
 from aftercall.model.calls import Speaker
 
@@ -159,6 +160,7 @@ def _list_words(act: Act, mention: DateMention) -> list[str]:
             act=act.kind,
             asks=act.clause.is_question,
             answer=act.answer,
+            agreed=round(act.belongs * 4),
             bare=len(before) + len(after) <= 2,
             before=before[-1:],
             before2=before[-2:],

@@ -311,6 +311,26 @@ def title_of_promise(plain: Plain) -> str:
     return "" if is_idle else to_caller(title_of(what))
 
 
+# What an agent says before it says a request back.
+_BEFORE_AGREED = re.compile(
+    r"(?:(?:so|then|just|great|perfect|right|now|and|ok|to (?:confirm|recap|sum up)"
+    r"|(?:to )?read(?:ing)? (?:that |it |this )?back|(?:that|this|it) is|(?:i|we) have(?: got)?"
+    r"|you are (?:down|booked|in)(?: in)?(?: for)?)(?= |$) ?)+"
+)
+
+
+def title_of_agreement(plain: Plain) -> str:
+    """What the agent says back, as a title.
+
+    "So that's a cleaning on Thursday with Priya" is "A cleaning on Thursday with Priya".
+    """
+    match = _BEFORE_AGREED.match(plain.text)
+    rest = plain.after(match.end()) if match else plain
+    said = to_caller(rest.said.replace(MASK, "")).strip(" ,;:.-?!")
+    is_whole = len(said) <= MAX_TITLE_CHARS and len(told_in(rest.text)) >= MIN_TOLD
+    return said[:1].upper() + said[1:] if is_whole else ""
+
+
 def is_deed(title: str) -> bool:
     """Whether a title begins with something to do, or with a wish."""
     plain = normalise(title)
