@@ -4,6 +4,7 @@ import itertools
 import re
 from dataclasses import dataclass
 
+from aftercall.english.names import take_name
 from aftercall.english.text import MASK, SENTENCE_ENDS, Plain, normalise
 from aftercall.english.words import (
     compile_pattern,
@@ -63,11 +64,17 @@ _HOLDS = vocabulary(
     """
     think thought guess if when that what where who how why which because said says say know
     knows hope wish whenever than as until before after while and or but so tell her him them
-    whether since unless like sure afraid glad sorry the a an my our at for of in on from about
-    by all everything thing things time way did do does you please with for of let know mean yes
-    not will would can could i we they he she always never usually often still
+    whether since unless like sure afraid glad sorry all everything thing things time way did do
+    does you please let know mean yes not will would can could i we they he she always never
+    usually often still
     """
 )
+# "What day would you like" is one question.
+_WHICH = re.compile(
+    r"\b(?:what|which) (?!(?:is|are|was|were|do|did|about|i|you|we|it|that) )(?:\S+ ){1,2}$"
+)
+_NAMES_SELF = re.compile(r"\bmy name is ")
+_MAX_NAME = 2  # words: nothing else shows where a name ends without capitals
 
 # A clause does not end with one of these.
 _DANGLING = vocabulary(
@@ -151,14 +158,30 @@ def _clauses(sentence: Plain) -> list[Plain]:
             cuts.add(at)
     for match in _OPENED.finditer(text):
         at = sentence.index(match.start())
-        if at and words[at - 1].norm not in _HOLDS:
+        is_held = at and (
+            words[at - 1].norm in _HOLDS or _WHICH.search(text[: match.start()])
+        )
+        if at and not is_held:
             cuts.add(at)
     for at, word in enumerate(words[:-1], 1):
         if word.stop != "," or word.norm in _DANGLING:
             continue
         if _AFTER_COMMA.match(text, sentence.offset(at)):
             cuts.add(at)
+    named = _find_end_of_name(sentence)
+    if named and cuts.isdisjoint((named, named + 1, named + 2)):
+        cuts.add(named)
     return _cut(sentence, sorted(cuts))
+
+
+def _find_end_of_name(sentence: Plain) -> int:
+    """ "My name is Ann Lee like to pay a bill": the place behind the name; 0 where none is."""
+    match = _NAMES_SELF.search(sentence.text)
+    if match is None:
+        return 0
+    at = sentence.index(match.end())
+    name = take_name(sentence, at).split()
+    return at + len(name[:_MAX_NAME]) if name else 0
 
 
 def _cut(plain: Plain, ends: list[int]) -> list[Plain]:
