@@ -66,7 +66,7 @@ _HOLDS = vocabulary(
     knows hope wish whenever than as until before after while and or but so tell her him them
     whether since unless like sure afraid glad sorry all everything thing things time way did do
     does you please let know mean yes not will would can could i we they he she always never
-    usually often still
+    usually often still wonder wondering
     """
 )
 # "What day would you like" is one question.

@@ -48,7 +48,7 @@ from aftercall.llm.rules.titles import (
 from aftercall.model.reading import RequestKind
 
 YES = "yes"
-REQUESTED = 0.75  # how likely it must be one; told as a confidence of ACTED_ON
+REQUESTED = 0.72  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.15  # how likely it must be a part of the request before it
 DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part of another
 PLAIN = 0.85  # how sure a pattern must be to need no model
