@@ -4,7 +4,6 @@ import itertools
 import re
 from dataclasses import dataclass
 
-from aftercall.english.names import take_name
 from aftercall.english.text import MASK, SENTENCE_ENDS, Plain, normalise
 from aftercall.english.words import (
     compile_pattern,
@@ -12,6 +11,7 @@ from aftercall.english.words import (
     remember,
     stems,
     vocabulary,
+    word_class,
 )
 
 _PATTERNS = load_patterns("aftercall.english", "clauses")
@@ -158,9 +158,7 @@ def _clauses(sentence: Plain) -> list[Plain]:
             cuts.add(at)
     for match in _OPENED.finditer(text):
         at = sentence.index(match.start())
-        is_held = at and (
-            words[at - 1].norm in _HOLDS or _WHICH.search(text[: match.start()])
-        )
+        is_held = words[at - 1].norm in _HOLDS or _WHICH.search(text, 0, match.start())
         if at and not is_held:
             cuts.add(at)
     for at, word in enumerate(words[:-1], 1):
@@ -180,8 +178,9 @@ def _find_end_of_name(sentence: Plain) -> int:
     if match is None:
         return 0
     at = sentence.index(match.end())
-    name = take_name(sentence, at).split()
-    return at + len(name[:_MAX_NAME]) if name else 0
+    said = (word.norm for word in sentence.words[at : at + _MAX_NAME])
+    name = list(itertools.takewhile(lambda norm: norm not in word_class("stop"), said))
+    return at + len(name) if name else 0
 
 
 def _cut(plain: Plain, ends: list[int]) -> list[Plain]:

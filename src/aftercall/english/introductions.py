@@ -473,8 +473,8 @@ def find_call_name(texts: Iterable[str]) -> str | None:
             name = take_name(sentence, at)
             norm = sentence.words[at].norm if at < len(sentence.words) else ""
             is_plain = norm in word_class("stop") and norm not in given_names()
-            is_denied = _NOT_CALLED.search(sentence.text[: match.start()])
-            is_denied = is_denied or sentence.words[at - 1].stop  # "call me, Ms Lee"
+            is_denied = bool(_NOT_CALLED.search(sentence.text[: match.start()]))
+            is_denied |= bool(sentence.words[at - 1].stop)  # "call me, Ms Lee"
             if name and not is_plain and not is_denied and not describes(name):
                 return name
     return None
