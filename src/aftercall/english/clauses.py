@@ -69,10 +69,6 @@ _HOLDS = vocabulary(
     usually often still wonder wondering
     """
 )
-# "What day would you like" is one question.
-_WHICH = re.compile(
-    r"\b(?:what|which) (?!(?:is|are|was|were|do|did|about|i|you|we|it|that)\b)\S+(?: \S+)?$"
-)
 _NAMES_SELF = re.compile(r"\bmy name is ")
 _MAX_NAME = 2  # words: nothing else shows where a name ends without capitals
 
@@ -158,8 +154,7 @@ def _clauses(sentence: Plain) -> list[Plain]:
             cuts.add(at)
     for match in _OPENED.finditer(text):
         at = sentence.index(match.start())
-        before = " ".join(word.norm for word in words[max(0, at - 3) : at])
-        if at and words[at - 1].norm not in _HOLDS and not _WHICH.search(before):
+        if at and words[at - 1].norm not in _HOLDS:
             cuts.add(at)
     for at, word in enumerate(words[:-1], 1):
         if word.stop != "," or word.norm in _DANGLING:
