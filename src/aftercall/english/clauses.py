@@ -11,6 +11,7 @@ from aftercall.english.words import (
     remember,
     stems,
     vocabulary,
+    word_class,
 )
 
 _PATTERNS = load_patterns("aftercall.english", "clauses")
@@ -63,11 +64,13 @@ _HOLDS = vocabulary(
     """
     think thought guess if when that what where who how why which because said says say know
     knows hope wish whenever than as until before after while and or but so tell her him them
-    whether since unless like sure afraid glad sorry the a an my our at for of in on from about
-    by all everything thing things time way did do does you please with for of let know mean yes
-    not will would can could i we they he she always never usually often still
+    whether since unless like sure afraid glad sorry all everything thing things time way did do
+    does you please let know mean yes not will would can could i we they he she always never
+    usually often still wonder wondering
     """
 )
+_NAMES_SELF = re.compile(r"\bmy name is ")
+_MAX_NAME = 2  # words: nothing else shows where a name ends without capitals
 
 # A clause does not end with one of these.
 _DANGLING = vocabulary(
@@ -158,7 +161,21 @@ def _clauses(sentence: Plain) -> list[Plain]:
             continue
         if _AFTER_COMMA.match(text, sentence.offset(at)):
             cuts.add(at)
+    named = _find_end_of_name(sentence)
+    if named and cuts.isdisjoint((named, named + 1, named + 2)):
+        cuts.add(named)
     return _cut(sentence, sorted(cuts))
+
+
+def _find_end_of_name(sentence: Plain) -> int:
+    """ "My name is Ann Lee like to pay a bill": the place behind the name; 0 where none is."""
+    match = _NAMES_SELF.search(sentence.text)
+    if match is None:
+        return 0
+    at = sentence.index(match.end())
+    said = (word.norm for word in sentence.words[at : at + _MAX_NAME])
+    name = list(itertools.takewhile(lambda norm: norm not in word_class("stop"), said))
+    return at + len(name) if name else 0
 
 
 def _cut(plain: Plain, ends: list[int]) -> list[Plain]:

@@ -88,7 +88,7 @@ _ON_SPEAKER = re.compile(r"\bon (?:the )?speaker\b")
 _OTHERS = _PATTERNS["others"]
 _ASKS_NAME = re.compile(
     r"\b(?:"
-    r"(?:your|the) (?:full |first |last |own )?(?:name|surname)"
+    r"(?:your|the) (?:full |first |last |own )?(?:name(?! on (?:it|them)\b)|surname)"
     r"|who am i (?:speaking|talking)"
     r"|who(?:'?s| is) (?:calling|this|speaking|placing|ordering|booking)"
     r"|what name"
@@ -115,6 +115,7 @@ _OTHERS_NAME = re.compile(
 )
 _OWN_NAME = re.compile(r"(?<!in )(?<!under )\byour (?:own |full |first )?name\b", re.I)
 _CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")
+_OF_SELF = compile_pattern(rf"^{_LEAD}i am")
 _MIN_ECHO = 0.6
 _GREETS = re.compile(
     r"\b(?:help|assist|do for|can i do|calling|speaking|hear|need|going|how are)\b",
@@ -181,11 +182,13 @@ def _hear_sentence(
 def _choose_name(
     before: str, name: str, sentence: Plain, hearing: Hearing
 ) -> GivenName:
-    """Of two names said in one turn the fuller one, or both where they are its parts."""
+    """Of two names in one turn that after "I'm", the fuller one, or both as its parts."""
     corrects = bool(_CORRECTS.match(sentence.text))
+    is_self = name in sentence.source and not _is_alike(before, name)
+    is_self = is_self and bool(_OF_SELF.match(sentence.text))
     is_new = not hearing.is_asked or not before or _is_fuller(before, name)
     is_new = is_new or (" " in name and " " not in before)
-    if corrects or (is_new and len(name.split()) >= len(before.split())):
+    if corrects or is_self or (is_new and len(name.split()) >= len(before.split())):
         return GivenName(name, corrects)
     if not hearing.is_asked or not _is_other_part(sentence, before, name):
         return GivenName(before)
@@ -470,7 +473,8 @@ def find_call_name(texts: Iterable[str]) -> str | None:
             name = take_name(sentence, at)
             norm = sentence.words[at].norm if at < len(sentence.words) else ""
             is_plain = norm in word_class("stop") and norm not in given_names()
-            is_denied = _NOT_CALLED.search(sentence.text[: match.start()])
+            is_denied = bool(_NOT_CALLED.search(sentence.text[: match.start()]))
+            is_denied |= bool(sentence.words[at - 1].stop)  # "call me, Ms Lee"
             if name and not is_plain and not is_denied and not describes(name):
                 return name
     return None

@@ -171,16 +171,22 @@ def is_full_name(parts: list[str]) -> bool:
 
 
 def find_spelled(sentence: Plain) -> str:
-    """The word that is spelled out letter by letter: "P E double L"."""
-    best, letters, repeat = "", "", 1
+    """The longest word that is spelled out: "P E double L".
+
+    A comma ends it, "A N N, L E E", unless one stands behind each letter.
+    """
+    best, letters, repeat, is_open = "", "", 1, False
     for word in (*sentence.words, None):
         norm = word.norm if word else ""
         if norm in ("double", "triple"):
             repeat = 2 if norm == "double" else 3
-        elif len(norm) == 1 and norm.isalpha():
-            letters, repeat = letters + norm * repeat, 1
-        else:
+            continue
+        is_letter = len(norm) == 1 and norm.isalpha()
+        letters += norm * repeat if is_letter else ""
+        is_last = bool(word and word.stop) and is_open and len(letters) >= MIN_SPELLED
+        if is_last or not is_letter:
             best, letters = max(best, letters, key=len), ""
+        repeat, is_open = 1, not (word and word.stop)
     return best if len(best) >= MIN_SPELLED else ""
 
 
@@ -218,7 +224,7 @@ def find_addressed_name(said: str, answer: str) -> str:
     for address in _ADDRESSES.finditer(answer):
         part = re.escape(address["name"])
         full = f"{other} {part}" if address["title"] else f"{part} {other}"
-        for match in re.finditer(rf"(?<![\w'’-]){full}(?![\w-])", said):
+        for match in re.finditer(rf"(?<![\w'’-]){full}(?![\w-]|['’]s (?!the))", said):
             name = match.group()
             before = said[: match.start()].lower().split()
             is_own = _OF_OTHERS.isdisjoint(before[-2:])

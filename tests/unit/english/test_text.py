@@ -49,6 +49,19 @@ def test_every_piece_of_the_normal_form_is_cited_verbatim(text: str) -> None:
         ),
         ("Dr. Patel is in. Is he?", ["dr patel is in", "is he"]),
         ("I think I need a table", ["i think i need a table"]),
+        ("i was wondering can i have it", ["i was wondering can i have it"]),
+        (
+            "my name is ann lee like to pay a bill",
+            ["my name is ann lee", "like to pay a bill"],
+        ),
+        (
+            "my name is ann with i would like to pay a bill",
+            ["my name is ann with", "i would like to pay a bill"],
+        ),
+        (
+            "my name is on the order so i need it",
+            ["my name is on the order", "so i need it"],
+        ),
     ],
 )
 def test_clauses_need_no_punctuation(said: str, clauses: list[str]) -> None:

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aftercall.english.introductions import Hearing, find_given_name
+from aftercall.english.introductions import (
+    GivenName,
+    Hearing,
+    Speaker,
+    find_call_name,
+    find_given_name,
+    resolve_name,
+)
 from aftercall.english.names import short_forms
 from aftercall.model.people import (
     is_person,
@@ -102,6 +109,39 @@ def test_an_answer_to_who_is_calling_is_an_introduction() -> None:
         ]
     )
     assert [found.name for found in list_introductions(call.turns)] == ["Anna"]
+
+
+def test_who_says_i_am_gives_their_own_name_after_somebody_elses() -> None:
+    said = "It's Ruth Keller, 14 Mill Road. I'm Tom. Tom Harker."
+    assert find_given_name(said, Hearing(is_asked=True)) == GivenName("Tom Harker")
+    said = "Anna Keller. I'm across the road."
+    assert find_given_name(said, Hearing(is_asked=True)) == GivenName("Anna Keller")
+
+
+@pytest.mark.parametrize(
+    ("heard", "name"),
+    [
+        (
+            ["Tom Harker.", "I'll leave it with your name on it.", "Lovely."],
+            "Tom Harker",
+        ),
+        (["Zsofia Vrba. Z S O F I A, V R B A.", "Thanks."], "Zsofia Vrba"),
+        (["Ruth Vrba's mum, Kat Vrba, yes.", "Hello Ms Vrba. Go on."], "Kat Vrba"),
+    ],
+)
+def test_a_name_is_neither_praise_nor_letters_run_together_nor_a_childs(
+    heard: list[str], name: str
+) -> None:
+    speakers: list[Speaker] = ["caller", "agent", "caller"]
+    asked: tuple[Speaker, str] = ("agent", "And who is calling?")
+    assert resolve_name([asked, *zip(speakers, heard, strict=False)]) == name
+
+
+def test_whom_to_call_back_is_no_name_to_be_called_by() -> None:
+    assert (
+        find_call_name(["I'd like someone to call me, Ms. Keller if possible."]) is None
+    )
+    assert find_call_name(["Anna Keller, but call me Ann."]) == "Ann"
 
 
 def test_a_correction_takes_the_place_of_the_name_before_it() -> None:

@@ -104,6 +104,7 @@ def load_table(speaker: Speaker) -> tuple[Row, ...]:
 
 # How sure the model of clauses must be to be followed, by label.
 _SURE = {"R": 0.7, "W": 0.5, "X": 0.5, "Y": 0.4, "NO": 0.4}
+_OWN_WISH = 0.4  # of "I'll transfer money", said to who can do it
 _NO_REQUEST = 0.02  # below, what a pattern takes for a request is none
 _CALLING_OFF = ("cancel ", "remove ", "delete ", "take ")
 _MAYBE = 0.4
@@ -153,6 +154,8 @@ def _judge(act: Act, labels: Labels) -> Act:
     act = replace(act, belongs=sum(labels[label] for label in _BELONGS))
     if act.kind == "ask" and act.confidence >= _PLAINEST:
         return act
+    if act.kind == "own" and labels["R"] >= _OWN_WISH:
+        return _as_ask(act, max(labels["R"], _SURE["R"]))
     sure = [label for label, least in _SURE.items() if labels[label] >= least]
     if sure and (seen := _follow(act, sure[0], labels)):
         return seen
