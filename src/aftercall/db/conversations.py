@@ -35,6 +35,7 @@ from aftercall.db.tables import (
     resume_states,
 )
 from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall
+from aftercall.model.followups import EFFECTS, NOTED_SINKS
 from aftercall.model.json_fields import Json
 
 NEWEST_FIRST = (calls.c.started_at.desc(), calls.c.id.desc())
@@ -232,3 +233,20 @@ def write_answer_delays(connection: Connection, call: Call) -> None:
 def asked_at() -> ColumnElement[datetime]:
     """When a follow-up was asked for: when its call began, which may be long before it was read."""
     return func.coalesce(followups.c.asked_at, followups.c.created_at)
+
+
+def select_standing() -> ColumnElement[str]:
+    """How people see a follow-up: `describe_state` as SQL."""
+    row = followups.c
+    is_task = and_(row.kind == "request", row.request_kind != "issue")
+    acted = [
+        row.sink.contains(name) & (~is_task if name == "github" else true())
+        for name, effect in EFFECTS.items()
+        if effect == "done"
+    ]
+    return case(
+        (row.state != "done", row.state),
+        (or_(row.sink == "", *acted), "done"),
+        (row.sink.in_(NOTED_SINKS), "noted"),
+        else_="passed on",
+    )

@@ -23,7 +23,12 @@ from aftercall.model.calls import Turn
 from aftercall.web.auth import get_session
 from aftercall.web.figures import SPANS, FigureQuery, Figures, Span
 from aftercall.web.live_feed import LiveCallsChanged, LiveEvent, TurnSaid
-from aftercall.web.page_store import MAX_WATCHED_ROWS, WAITING_STATES, CallFilter
+from aftercall.web.page_store import (
+    MAX_WATCHED_ROWS,
+    TO_DO,
+    WAITING_STATES,
+    CallFilter,
+)
 from aftercall.web.pages.context import FilterText, PageContext
 from aftercall.web.pages.timeline import TimelineRow
 from aftercall.web.users import Role, is_enough
@@ -31,6 +36,7 @@ from aftercall.work.health import HealthReport
 
 T = TypeVar("T")
 MAX_WAITING_ROWS = 6
+MAX_NOTED_READ = 30  # requests and their promises
 MAX_FIGURES_AGE_S = 5.0
 MAX_LIVE_ROWS = 50
 LIVE_TURNS = 6
@@ -38,6 +44,7 @@ KEEP_ALIVE_S = 15.0
 KEEP_ALIVE_COMMENT = ": still here\n\n"
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 WAITING_LINK = f"/followups?{urlencode({'state': WAITING_STATES}, doseq=True)}"
+TO_DO_LINK = f"/followups?{urlencode({'state': TO_DO}, doseq=True)}"
 PARTS = ("health", "first_run", "waiting", "figures", "finished")
 MAX_SHARED_RENDERINGS = 64
 FORM_MARK = "where the form token of a session goes"
@@ -196,7 +203,9 @@ def _render_parts(
         for state in WAITING_STATES
         for row in app.work.followups.page(limit=MAX_WAITING_ROWS, state=state)
     ][:MAX_WAITING_ROWS]
-    counts = context.store.count_followups(states=WAITING_STATES)
+    counts = context.store.count_followups(standings=(*WAITING_STATES, "noted"))
+    noted = context.store.list_to_do(limit=MAX_NOTED_READ, standings=("noted",))
+    to_do = [row for row in noted if row.kind == "request"][:MAX_WAITING_ROWS]
     since = app.clock.now() - timedelta(hours=24)
     report, figures = counted.read(page.query, is_changed=is_changed)
     values = {
@@ -206,9 +215,15 @@ def _render_parts(
         "finished": context.make_listings(sealed),
         "failed": context.store.list_failed_steps(MAX_WAITING_ROWS),
         "waiting": waiting,
-        "count": sum(counts.values()),
+        "count": sum(counts.get(state, 0) for state in WAITING_STATES),
         "waiting_link": WAITING_LINK,
-        "times": context.store.list_call_times({row.call_id for row in waiting}),
+        "to_do": to_do,
+        "to_do_count": counts.get("noted", 0),
+        "to_do_link": TO_DO_LINK,
+        "today": f"{app.clock.now().astimezone(app.settings.zone):%Y-%m-%d}",
+        "times": context.store.list_call_times(
+            {row.call_id for row in (*waiting, *to_do)}
+        ),
         "calls_today": app.health.count_calls(since),
         "troubles": _describe_troubles(report),
         "status": report.status,
