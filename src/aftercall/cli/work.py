@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_args
 
 import typer
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 STANDINGS: tuple[Standing, ...] = (*get_args(FollowUpState), "noted", "passed on")
+WAITS = "waits for a person"
 MAX_LISTED = 10_000
 MAX_EVENTS = 500
 MAX_HITS = 40
@@ -110,9 +111,8 @@ def _describe_window(until: datetime, is_open: bool) -> str:
 
 def _list_cells(row: "FollowUp") -> tuple[str, ...]:
     kind = "promise" if row.kind == "promise" else row.request_kind
-    told = ["waits for a person"] if row.standing == "noted" else []
-    told += [where] if (where := row.link or row.reason) else []
-    what = f"{kind}: {row.title}" + (f" ({': '.join(told)})" if told else "")
+    where = WAITS if row.standing == "noted" else row.link or row.reason
+    what = f"{kind}: {row.title}" + (f" ({where})" if where else "")
     return row.id, row.standing, row.due or "", row.caller or "withheld", what
 
 
@@ -207,19 +207,21 @@ def resend_delivery(
 def _change_followup(
     context: typer.Context, change: str, followup_id: str, json: bool
 ) -> None:
-    from aftercall.model.followups import FollowUp, followup_json
+    from aftercall.model.followups import followup_json
     from aftercall.stores import find_id
     from aftercall.work import deliver
 
+    changes = {
+        "approve": deliver.approve,
+        "reject": deliver.reject,
+        "retry": deliver.retry,
+    }
     with get_cli_context(context).open_app() as app:
-        changes: dict[str, Callable[[str, str], FollowUp]] = {
-            "approve": partial(deliver.approve, app.work),
-            "reject": partial(deliver.reject, app.work),
-            "retry": partial(deliver.retry, app.work),
-            "done": app.corrections.mark_done,
-        }
         whole_id = find_id(app.database, "follow-up", followup_id)
-        row = changes[change](whole_id, get_operator_name())
+        if change == "done":
+            row = app.corrections.mark_done(whole_id, get_operator_name())
+        else:
+            row = changes[change](app.work, whole_id, get_operator_name())
     print_outcome(followup_json(row), f"{row.id}  {row.state}", json)
 
 

@@ -35,7 +35,7 @@ from aftercall.db.tables import (
     resume_states,
 )
 from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall
-from aftercall.model.followups import EFFECTS, NOTED_SINKS
+from aftercall.model.followups import EFFECT_ORDER, EFFECTS
 from aftercall.model.json_fields import Json
 
 NEWEST_FIRST = (calls.c.started_at.desc(), calls.c.id.desc())
@@ -236,17 +236,22 @@ def asked_at() -> ColumnElement[datetime]:
 
 
 def select_standing() -> ColumnElement[str]:
-    """How people see a follow-up: `describe_state` as SQL."""
+    """How people see a follow-up: `describe_state` as SQL.
+
+    No index has it. Whoever asks for it names the states, too, which an index has.
+    """
     row = followups.c
+    sinks: dict[str, list[ColumnElement[bool]]] = {
+        effect: [] for effect in EFFECT_ORDER
+    }
+    for name, effect in EFFECTS.items():
+        if name != "github":
+            sinks[effect].append(row.sink.contains(name))
     is_task = and_(row.kind == "request", row.request_kind != "issue")
-    acted = [
-        row.sink.contains(name) & (~is_task if name == "github" else true())
-        for name, effect in EFFECTS.items()
-        if effect == "done"
-    ]
+    is_issue = and_(row.sink.contains("github"), ~is_task)
     return case(
         (row.state != "done", row.state),
-        (or_(row.sink == "", *acted), "done"),
-        (row.sink.in_(NOTED_SINKS), "noted"),
-        else_="passed on",
+        (or_(row.sink == "", is_issue, *sinks["done"]), "done"),
+        (or_(*sinks["passed on"]), "passed on"),
+        else_="noted",
     )

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import permutations
 from typing import Final, Literal, get_args
 
 from aftercall.model.json_fields import Json, pick_fields
@@ -42,7 +41,14 @@ EFFECT_ORDER: tuple[Effect, ...] = ("done", "passed on", "noted")
 Standing = FollowUpState | Effect
 """A state as people see it."""
 PERSON: Final = "person"
-"""Stands among the sinks of what a person has done."""
+"""Stands among the sinks of what a person has done.
+
+It is a correction, so a reading or a rebuild leaves it as it is.
+"""
+_TOLD_STANDINGS: Mapping[str, str] = {
+    "noted": "noted, waits for a person",
+    "unknown": "outcome unknown",
+}
 EFFECTS: Mapping[str, Effect] = {
     "agent": "done",
     "mcp": "done",
@@ -55,13 +61,6 @@ EFFECTS: Mapping[str, Effect] = {
     PERSON: "done",
 }
 """By sink; of several sinks the strongest effect counts."""
-_NOTING_SINKS = ("tasks", "people", "github")
-NOTED_SINKS = tuple(
-    "+".join(names)
-    for count in range(1, len(_NOTING_SINKS) + 1)
-    for names in permutations(_NOTING_SINKS, count)
-)
-"""The sinks of a row that may be noted and no more, as the ledger writes them."""
 TurnRef = tuple[str, int]
 """The call's id and the number of the turn."""
 
@@ -146,8 +145,7 @@ class FollowUp:
     @property
     def told_standing(self) -> str:
         """For people: what is only written down waits for one of them."""
-        told = self.standing
-        return f"{told}, waits for a person" if told == "noted" else told
+        return _TOLD_STANDINGS.get(self.standing, self.standing)
 
 
 @dataclass(frozen=True)

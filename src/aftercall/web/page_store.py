@@ -245,43 +245,41 @@ class PageStore:
         query = select(calls.c.id, calls.c.started_at).where(calls.c.id.in_(call_ids))
         return {str(row.id): row.started_at for row in self._database.fetch(query)}
 
-    def count_followups(
-        self, caller: str | None = None, standings: Sequence[Standing] = ()
-    ) -> dict[str, int]:
+    def count_waiting(self) -> int:
+        """How many follow-ups a person has to decide about."""
+        is_waiting = followups.c.state.in_(WAITING_STATES)
+        return self._database.fetch_value(select(func.count()).where(is_waiting)) or 0
+
+    def count_followups(self, caller: str | None = None) -> dict[str, int]:
         """How many follow-ups people see in each standing. Those without one are left out.
 
         A promise that stands as its request does is not counted: the request is.
         """
         is_own = followups.c.state.not_in(("done", "held", "open"))
-        query = select(select_standing(), func.count()).group_by(select_standing())
+        standing = select_standing().label("standing")
+        query = select(standing, func.count()).group_by("standing")
         query = query.where(or_(followups.c.kind == "request", is_own))
         if caller:
             query = query.where(followups.c.caller == caller)
-        if standings:
-            query = query.where(followups.c.state.in_(map(to_state, standings)))
-        return {str(standing): int(n) for standing, n in self._database.fetch(query)}
+        return {str(name): int(n) for name, n in self._database.fetch(query)}
 
     def list_to_do(
-        self,
-        *,
-        limit: int,
-        standings: Sequence[Standing] = TO_DO,
-        caller: str | None = None,
-        after: str = "",
+        self, *, limit: int, caller: str | None = None, after: str = ""
     ) -> list[FollowUp]:
         """By due day, those without one last; `after` is the `to_day_cursor` of a row."""
         day = func.coalesce(followups.c.due, NO_DAY)
-        wanted: list[ColumnElement[bool]] = [
-            followups.c.state.in_(map(to_state, standings)),
-            select_standing().in_(standings),
-        ]
+        is_to_do = select_standing().in_(TO_DO)
+        wanted: list[ColumnElement[bool]] = [is_to_do]
+        wanted.append(followups.c.state.in_(map(to_state, TO_DO)))
         if caller:
             wanted.append(followups.c.caller == caller)
         if after:
             place = after.partition("~")[::2]
             wanted.append(tuple_(day, followups.c.id) > place)
-        query = select(followups).where(*wanted).order_by(day, followups.c.id)
-        return [to_followup(row) for row in self._database.fetch(query.limit(limit))]
+        first = select(followups.c.id).where(*wanted).order_by(day, followups.c.id)
+        is_first = followups.c.id.in_(first.limit(limit).scalar_subquery())
+        query = select(followups).where(is_first).order_by(day, followups.c.id)
+        return [to_followup(row) for row in self._database.fetch(query)]
 
     def count_open_followups(self, callers: Sequence[str]) -> dict[str, dict[str, int]]:
         """Of each caller: how many requests are open and how many promises are owed."""

@@ -322,19 +322,23 @@ def plan_done(
 ) -> FollowUpTransition:
     """A person has done it; with a `standing` other than done, it stands as before.
 
-    A promise is then settled anew, by the request behind it.
+    The person stands beside the sinks of a request, which show where it was written down. Of a
+    promise nobody else is told: its sinks are those of the request behind it, and it is settled
+    anew by that request when a person takes it back.
     """
     kept = [name for name in row.sinks if name != PERSON]
     if row.kind == "promise":
         kept = []
-    if standing == "done":
-        if row.standing not in _UNFINISHED:
-            told = f"is {row.standing}; it cannot be marked as done"
-            raise NotWaiting(f"follow-up {row.id} {told}")
-        values = {"sink": "+".join([*kept, PERSON]), **reminder}
-        items = tuple(values.items())
-        return FollowUpTransition("done", who, "", DONE_BY_PERSON, items)
-    before: FollowUpState = "unknown" if row.kind == "promise" else to_state(standing)
-    reason = "" if before == "done" else UNDONE
-    items = (("sink", "+".join(kept)), *reminder.items())
-    return FollowUpTransition(before, who, reason, UNDONE, items)
+    if standing != "done":
+        state: FollowUpState = "unknown"
+        if row.kind == "request":
+            state = to_state(standing)
+        values = (("sink", "+".join(kept)), *reminder.items())
+        reason = "" if state == "done" else UNDONE
+        return FollowUpTransition(state, who, reason, UNDONE, values)
+    if row.standing not in _UNFINISHED:
+        raise NotWaiting(
+            f"follow-up {row.id} is {row.standing}; it cannot be marked as done"
+        )
+    values = (("sink", "+".join([*kept, PERSON])), *reminder.items())
+    return FollowUpTransition("done", who, "", DONE_BY_PERSON, values)

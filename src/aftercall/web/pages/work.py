@@ -6,10 +6,11 @@ was made, and offers to undo it.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Form, Query, Request
@@ -102,35 +103,42 @@ class FollowUpPage:
     items: list[FollowUp]
     rest: str = ""
     promises: Mapping[str, list[FollowUp]] = field(default_factory=dict)
-    """By the item that keeps them, if that is in the list, too."""
+    """By the item that they stand with."""
 
     @classmethod
     def from_rows(cls, rows: Sequence[FollowUp], rest: str) -> "FollowUpPage":
-        ids = {row.id for row in rows}
-        promises = defaultdict(list)
+        page = cls([], rest, defaultdict(list))
+        requests = [row for row in rows if row.kind == "request"]
         for row in rows:
-            if row.fulfilled_by in ids:
-                promises[row.fulfilled_by].append(row)
-        return cls([row for row in rows if row.fulfilled_by not in ids], rest, promises)
+            owner = None
+            if row.kind == "promise":
+                owner = _find_owner(row, requests)
+            if owner:
+                page.promises[owner.id].append(row)
+            else:
+                page.items.append(row)
+        return page
 
     def split_by_day(self, today: date, zone: tzinfo) -> dict[str, "FollowUpPage"]:
-        """What is to be done, by the day it is due, or else the first of its promises."""
-        days: dict[str, list[tuple[str, FollowUp]]] = {name: [] for name in DAYS}
+        """What is to be done, by the day that it or the first of its promises is due.
+
+        Empty days are left out. The list goes on after the last of them.
+        """
+        days: dict[str, list[FollowUp]] = {name: [] for name in DAYS}
         for row in self.items:
-            promised = [one.due for one in self.promises.get(row.id, ()) if one.due]
-            due = row.due or min(promised, default="")
-            days[_name_day(due, today, zone)].append((due, row))
+            together = (row, *self.promises.get(row.id, ()))
+            due = min((one.due for one in together if one.due), default="")
+            days[_name_day(due, today, zone)].append(row)
         found = {
-            f"to do: {name}": FollowUpPage(
-                [row for _, row in sorted(rows, key=itemgetter(0))], "", self.promises
-            )
+            f"to do: {name}": replace(self, items=rows, rest="")
             for name, rows in days.items()
             if rows
         }
-        if found and self.rest:
-            name, last = found.popitem()
-            found[name] = replace(last, rest=self.rest)
-        return found or {"to do": self}
+        if not found:
+            return {"to do": self}
+        name, last = found.popitem()
+        found[name] = replace(last, rest=self.rest)
+        return found
 
 
 def add_routes(context: PageContext) -> None:
@@ -337,6 +345,18 @@ def _list_work(
     return lists
 
 
+def _find_owner(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | None:
+    """The request that keeps it; else the last one before it in the conversation, or the first.
+
+    "I'll give him that message" says nothing alone: a reader needs what was asked for before it.
+    """
+    if promise.fulfilled_by:
+        return next((row for row in requests if row.id == promise.fulfilled_by), None)
+    asked = [row for row in requests if row.conversation == promise.conversation]
+    earlier = [row for row in asked if row.turns <= promise.turns]
+    return max(earlier or asked[:1], key=attrgetter("turns"), default=None)
+
+
 def _name_day(due: str, today: date, zone: tzinfo) -> str:
     if not due:
         return "no day"
@@ -394,8 +414,6 @@ def _find_all(get: Callable[[str], Any], ids: Sequence[str]) -> list[Any]:
     """Those that are still there."""
     found = []
     for each in ids:
-        try:
+        with suppress(NotFound):
             found.append(get(each))
-        except NotFound:
-            continue
     return found
