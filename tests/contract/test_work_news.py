@@ -135,11 +135,12 @@ def test_nobody_is_reminded_of_what_a_person_has_done(
 @pytest.mark.parametrize("sink", ["", *EFFECTS, "tasks+person", "github+email"])
 def test_the_database_sees_a_standing_as_people_do(app: App, sink: str) -> None:
     (row, *_) = follow(app.work, hold_call(app).conversation)
-    kinds = [("request", "task"), ("request", "issue"), ("promise", "other")]
     rows = [
-        replace(row, id=new_id(), key=new_id(), kind=kind, request_kind=of, sink=sink)
-        for kind, of in kinds
+        replace(row, kind="request", request_kind="task"),
+        replace(row, kind="request", request_kind="issue"),
+        replace(row, kind="promise", request_kind="other"),
     ]
+    rows = [replace(each, id=new_id(), key=new_id(), sink=sink) for each in rows]
     app.work.followups.record(rows, [], set(), app.clock.now())
     for each in rows:
         found = app.work.followups.page(limit=50, standings=[each.standing])

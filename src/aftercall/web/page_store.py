@@ -143,6 +143,8 @@ WAITING_STATES: tuple[FollowUpState, ...] = (
     "failed",
 )
 """Those in which a person has to decide or to look."""
+REQUESTS_STATES: tuple[FollowUpState, ...] = ("done", "held", "open")
+"""Those that a promise has from the request that keeps it."""
 TO_DO: tuple[Standing, ...] = ("noted", "failed", "broken", "unknown")
 """What nothing but a person will do: written down, or not done, as far as is known."""
 NO_DAY = "9999"  # sorts after every due day
@@ -248,17 +250,17 @@ class PageStore:
     def count_waiting(self) -> int:
         """How many follow-ups a person has to decide about."""
         is_waiting = followups.c.state.in_(WAITING_STATES)
-        return self._database.fetch_value(select(func.count()).where(is_waiting)) or 0
+        query = select(func.count()).where(is_waiting, _stands_alone())
+        return self._database.fetch_value(query) or 0
 
     def count_followups(self, caller: str | None = None) -> dict[str, int]:
         """How many follow-ups people see in each standing. Those without one are left out.
 
         A promise that stands as its request does is not counted: the request is.
         """
-        is_own = followups.c.state.not_in(("done", "held", "open"))
         standing = select_standing().label("standing")
         query = select(standing, func.count()).group_by("standing")
-        query = query.where(or_(followups.c.kind == "request", is_own))
+        query = query.where(_stands_alone())
         if caller:
             query = query.where(followups.c.caller == caller)
         return {str(name): int(n) for name, n in self._database.fetch(query)}
@@ -438,6 +440,12 @@ class PageStore:
 
     def get_newest_entry_number(self) -> int:
         return self._database.fetch_value(select(func.max(journal.c.n))) or 0
+
+
+def _stands_alone() -> ColumnElement[bool]:
+    """Requests, and promises whose state is not that of the request that keeps them."""
+    is_own = followups.c.state.not_in(REQUESTS_STATES)
+    return or_(followups.c.kind == "request", is_own)
 
 
 def _apply_filter(

@@ -27,6 +27,7 @@ from aftercall.web.live_feed import LiveCallsChanged, LiveEvent, TurnSaid
 from aftercall.web.page_store import (
     MAX_WATCHED_ROWS,
     NO_DAY,
+    REQUESTS_STATES,
     TO_DO,
     WAITING_STATES,
     CallFilter,
@@ -204,6 +205,7 @@ def _render_parts(
         row
         for state in WAITING_STATES
         for row in app.work.followups.page(limit=MAX_WAITING_ROWS, state=state)
+        if row.kind == "request" or state not in REQUESTS_STATES
     ][:MAX_WAITING_ROWS]
     today = f"{app.clock.now().astimezone(app.settings.zone):%Y-%m-%d}"
     noted = _list_noted(context, today)
