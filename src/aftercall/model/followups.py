@@ -143,6 +143,12 @@ class FollowUp:
         return describe_state(self.state, self.kind, self.request_kind, self.sink)
 
     @property
+    def is_only_here(self) -> bool:
+        """Noted in files of this machine: nobody else has to be told of a change."""
+        effects = {EFFECTS.get(name) for name in self.sinks}
+        return self.state == "done" and effects == {"noted"}
+
+    @property
     def told_standing(self) -> str:
         """For people: what is only written down waits for one of them."""
         return _TOLD_STANDINGS.get(self.standing, self.standing)

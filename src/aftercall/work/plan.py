@@ -279,8 +279,7 @@ def _change(
 
 
 def _take_back(row: FollowUp) -> FollowUpTransition | None:
-    is_noted = row.standing == "noted"
-    if is_noted or row.state not in ("doing", "done", "refused", "withdrawn"):
+    if row.is_only_here or row.state not in ("doing", "done", "refused", "withdrawn"):
         return FollowUpTransition("withdrawn", FOLLOWUP_ACTOR, TAKEN_BACK)
     if row.state in ("done", "doing") and row.reason != TAKEN_BACK_LATE:
         silent = (("remind_at", None), ("reminder", None))
@@ -300,7 +299,7 @@ def _dates(judged: JudgedDraft) -> tuple[tuple[str, Any], ...]:
 
 def plan_removal(row: FollowUp, who: str) -> FollowUpTransition:
     """A person says that it was not asked for. What a sink has done stays done."""
-    if row.state in ("done", "doing") and row.standing != "noted":
+    if row.state in ("done", "doing") and not row.is_only_here:
         return FollowUpTransition(row.state, who, NOT_ASKED_LATE)
     gone = (("queued", None), ("reminder", None))
     # The next call is told of refused requests, not of withdrawn ones.
