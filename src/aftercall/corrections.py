@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, tzinfo
 from functools import cached_property
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -55,16 +54,20 @@ from aftercall.model.reading import CATEGORIES, REQUEST_KINDS, RequestKind
 from aftercall.postcall.runner import StepRunner, rerun
 from aftercall.settings import Settings
 from aftercall.work.context import ADDED_REASON, WorkContext
-from aftercall.work.plan import OTHER_KIND, UNCLEAR, DraftOrigin
+from aftercall.work.plan import (
+    OTHER_KIND,
+    UNCLEAR,
+    UNDONE,
+    DraftOrigin,
+    plan_done,
+    plan_removal,
+    plan_return,
+)
 from aftercall.work.requests import MAX_TITLE_CHARS, read_due, to_one_line
 from aftercall.work.store import FollowUpTransition
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 
-NOT_ASKED = "it was not asked for"
-NOT_ASKED_LATE = "it was not asked for, but was done"
-UNDONE = "a correction was undone"
-PUT_BACK = "a correction was undone; approve or reject it"
 FIRST_DAY = date(2000, 1, 1)
 
 
@@ -92,6 +95,11 @@ class Corrections:
         if what in NAMES:
             return self._correct_name(what, of, new, who)
         return self._correct_followup(what, of, new, who)
+
+    def mark_done(self, followup_id: str, who: str) -> FollowUp:
+        """A person has done it."""
+        self.correct("done", followup_id, "done", who)
+        return self.work.followups.get(followup_id)
 
     def add_request(
         self,
@@ -283,7 +291,8 @@ class Corrections:
         self, what: CorrectedThing, followup_id: str, new: str | None, who: str
     ) -> Correction:
         row = self.work.followups.get(followup_id)
-        old, value = getattr(row, FOLLOWUPS[what]), _read_value(row, what, new)
+        old = row.standing if what == "done" else getattr(row, FOLLOWUPS[what])
+        value = _read_value(row, what, new)
         correction = self._make_correction(row, what, old, value, who)
         add = self._make_writer(correction, who)
 
@@ -311,7 +320,7 @@ class Corrections:
             title = (("title", correction.old),)
             transition = FollowUpTransition("unclear", who, UNCLEAR, UNDONE, title)
         elif correction.is_removal:
-            transition = _put_back(row, who)
+            transition = plan_return(row, who)
         else:
             transition = self._plan_change(row, correction.what, correction.old, who)
         self._change_followup(row, transition, write)
@@ -332,16 +341,18 @@ class Corrections:
     ) -> FollowUpTransition:
         """A request without a title was not asked for."""
         if what == "request" and value is None:
-            return _remove(row, who)
+            return plan_removal(row, who)
+        if what == "done":
+            at = self.work.remind_at(None if value == "done" else row.due)
+            reminder = _make_reminder(at, self.clock.now())
+            return plan_done(row, str(value), who, reminder)
         state, reason, column = row.state, row.reason, FOLLOWUPS[what]
         if what == "request" and state == "unclear":
             state, reason = "held", ADDED_REASON
         values: Json = {column: value}
         if what == "due":
-            at = self.work.remind_at(value)
-            is_ahead = at is not None and at > self.clock.now()
-            reminder = "due" if is_ahead and state != "withdrawn" else None
-            values |= {"remind_at": at, "reminder": reminder}
+            at = self.work.remind_at(None if state == "withdrawn" else value)
+            values |= _make_reminder(at, self.clock.now())
         if what == "kind" and state not in ("doing", "done"):
             values["sink"] = "+".join(self.work.router.route(str(value)))
             if state == "open":
@@ -442,22 +453,10 @@ class Corrections:
         files.edit(person.user, change)
 
 
-def _remove(row: FollowUp, who: str) -> FollowUpTransition:
-    if row.state in ("done", "doing"):
-        return FollowUpTransition(row.state, who, NOT_ASKED_LATE)
-    gone = (("queued", None), ("reminder", None))
-    # The next call is told of refused requests, not of withdrawn ones.
-    is_request = row.kind == "request"
-    state: Any = "withdrawn" if is_request else "refused"
-    return FollowUpTransition(state, who, NOT_ASKED, values=gone)
-
-
-def _put_back(row: FollowUp, who: str) -> FollowUpTransition:
-    if row.state == "withdrawn":
-        return FollowUpTransition("held", who, PUT_BACK)
-    if row.state == "refused" and row.kind == "promise":
-        return FollowUpTransition("open", who, "")
-    return FollowUpTransition(row.state, who, "", UNDONE)
+def _make_reminder(at: datetime | None, now: datetime) -> Json:
+    """The columns of a reminder that is still to come."""
+    is_ahead = at is not None and at > now
+    return {"remind_at": at, "reminder": "due" if is_ahead else None}
 
 
 def _read_value(row: FollowUp, what: CorrectedThing, new: str | None) -> str | None:
@@ -465,6 +464,8 @@ def _read_value(row: FollowUp, what: CorrectedThing, new: str | None) -> str | N
         return _read_due(new)
     if what == "kind":
         return _read_kind(new if row.kind == "request" else None)
+    if what == "done" and new != "done":
+        raise RefusedInput("new", "is not `done`; undo the correction instead")
     return None if new is None else _read_line(new)
 
 

@@ -191,7 +191,7 @@ def _list_conversations(app: "App", made: list[Correction]) -> list[str]:
     """Conversations that people corrected, each once, in the order of their corrections."""
     found: dict[str, None] = {}
     for one in made:
-        if one.what == DECISION:  # it says nothing of the reading
+        if one.what in (DECISION, "done"):  # it says nothing of the reading
             continue
         with suppress(NotFound):
             if one.call_id:

@@ -144,11 +144,15 @@ async def correct_and_search(page: Page, address: str) -> None:
 
 
 async def expect_done(page: Page, address: str) -> None:
-    await page.goto(f"{address}/followups?state=done")
+    await page.goto(f"{address}/followups?state=noted")
     done = page.locator(".item", has_text="plumber")
     while not await done.count():
         await page.reload()
-    await expect(done).to_contain_text("tasks/call-the-plumber")
+    await expect(done).to_contain_text("noted, waits for a person")
+    await page.get_by_role("button", name="Done: Call the plumber").click()
+    await expect(page.get_by_role("status")).to_contain_text("Marked as done")
+    await page.goto(f"{address}/followups?state=done")
+    await expect(done.locator(".dot.done")).to_be_attached()
     await expect(page.locator("main")).not_to_contain_text("paper")
 
 

@@ -305,10 +305,10 @@ def test_a_held_request_is_approved_from_the_first_page(
         while not waiting.count():  # it waits once the reconnect window has passed
             page.goto("/")
         waiting.click()
-        page.goto("/followups?state=done")
+        page.goto("/followups?state=noted")
         while not page.locator(".item").count():
             page.reload()
-        expect(page.locator("main")).to_contain_text("tasks/call-the-plumber")
+        expect(page.locator("main")).to_contain_text("noted, waits for a person")
         context.close()
     assert list((tmp_path / "workspace" / "tasks").glob("call-the-plumber*.md"))
 

@@ -103,6 +103,22 @@ def test_a_held_request_is_listed_shown_approved_and_its_history_tells_it(
     ]
 
 
+def test_what_is_noted_waits_for_a_person_who_says_that_it_is_done(home: App) -> None:
+    follow(home.work, hold_call(home).conversation)
+    assert run_json("followups", "list", "--state", "done") == []
+    (noted,) = run_json("followups", "list", "--state", "noted")
+    assert "waits for a person" in run("followups", "list").output
+    assert "noted, waits for a person" in run("followups", "show", noted["id"]).output
+    client = make_client(home)
+    done = client.post(f"/api/followups/{noted['id']}/done").json()
+    assert (done["state"], done["standing"]) == ("done", "done")
+    (correction,) = run_json("corrections", "list")
+    assert (correction["what"], correction["old"]) == ("done", "noted")
+    run("corrections", "undo", correction["id"])
+    assert run_json("followups", "done", noted["id"])["standing"] == "done"
+    assert isinstance(run("followups", "done", noted["id"]).exception, NotWaiting)
+
+
 def test_a_notice_that_nobody_took_is_laid_aside_and_can_be_sent_again(
     home: App, hook: Receiver
 ) -> None:

@@ -120,20 +120,31 @@ def test_following_up_again_makes_nothing_twice(app: App) -> None:
     assert workspace(app) == before
 
 
-def test_taking_back_what_is_done_is_noted_and_undoes_nothing(app: App) -> None:
+@pytest.mark.parametrize(
+    ("sink", "state", "reason"),
+    [
+        ("agent", "done", "the caller took it back after it was done"),
+        ("people", "withdrawn", "the caller took it back"),
+    ],
+)
+def test_taking_back_undoes_what_was_only_written_down_and_nothing_else(
+    app: App, sink: str, state: str, reason: str
+) -> None:
+    desk = app.work
+    if sink == "agent":
+        desk = with_sink(
+            app, RecordingSink(sink), routes={"note": sink}, policy={"unknown": "do"}
+        )
     call = hold_call(app)
-    follow(app.work, call.conversation)
+    follow(desk, call.conversation)
     hold_call(
         app,
         [("caller", "Scratch the note about Carl.")],
         conversation=call.conversation,
         started_at=later(60),
     )
-    (note,) = [row for row in follow(app.work, call.conversation) if row.title == CARL]
-    assert (note.state, note.reason) == (
-        "done",
-        "the caller took it back after it was done",
-    )
+    (note,) = [row for row in follow(desk, call.conversation) if row.title == CARL]
+    assert (note.state, note.reason) == (state, reason)
 
 
 def test_one_request_in_five_phrasings_is_one_row(app: App) -> None:

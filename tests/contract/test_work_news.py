@@ -2,9 +2,16 @@
 call.
 """
 
+from dataclasses import replace
+
+import pytest
+
 from aftercall.app import App
 from aftercall.briefing.render import FollowUpNews, render
-from aftercall.model.followups import followup_json
+from aftercall.errors import NotWaiting
+from aftercall.ids import new_id
+from aftercall.labels import iter_corrected_calls
+from aftercall.model.followups import EFFECTS, followup_json
 from aftercall.work import deliver
 from aftercall.work.deliver import notice_work
 from aftercall.workspace.paths import Workspace
@@ -65,6 +72,79 @@ def test_nobody_is_told_that_a_thing_was_done_which_was_only_written_down(
         + notice.details
         + render(told, app.settings.zone).lower()
     )
+
+
+def test_what_a_person_has_done_is_told_as_done_whatever_is_read_later(
+    app: App, clock: VirtualClock
+) -> None:
+    said = [
+        ("caller", "Please call me back about the roof."),
+        ("agent", "I will call you back about the roof."),
+    ]
+    call = hold_call(app, said, is_handed_in=True)
+    clock.move(400)
+    request, promise = follow(app.work, call.conversation)
+    assert (request.standing, promise.standing) == ("noted", "unknown")
+    done = app.corrections.correct("done", request.id, "done", "Ann")
+    assert (done.who, done.old, done.new) == ("Ann", "noted", "done")
+    app.work.runs.make_due(call.conversation, clock.now())
+    rows = follow(app.work, call.conversation)
+    assert [row.standing for row in rows] == ["done", "done"]
+    day = f"{clock.now():%d %B %Y}"
+    assert app.composer.preview(call.caller).work == (
+        f"Done on {day}: Call me back about the roof",
+    )
+    with pytest.raises(NotWaiting, match="cannot be marked as done"):
+        app.corrections.mark_done(request.id, "Ben")
+    app.corrections.undo(done.id, "Ben")
+    rows = app.work.followups.of_conversation(call.conversation)
+    assert [row.standing for row in rows] == ["noted", "unknown"]
+    told = app.composer.preview(call.caller).work
+    assert told == ("Written down: Call me back about the roof",)
+
+
+def test_a_promise_that_a_person_kept_stays_kept(app: App, clock: VirtualClock) -> None:
+    call = hold_call(app, [("caller", "Hi."), ("agent", "I will email you the plan.")])
+    clock.move(400)
+    (promise,) = follow(app.work, call.conversation)
+    assert promise.standing == "broken"
+    app.corrections.mark_done(promise.id, "Ann")
+    app.work.settle_promises(call.conversation)
+    assert app.work.followups.get(promise.id).standing == "done"
+    assert list(iter_corrected_calls(app)) == []  # it says nothing of the reading
+
+
+def test_nobody_is_reminded_of_what_a_person_has_done(
+    app: App, clock: VirtualClock
+) -> None:
+    settings = app.settings.model_copy(
+        update={"work": app.settings.work.model_copy(update={"reminders": "tasks"})}
+    )
+    desk = replace(app.work, settings=settings)
+    corrections = replace(app.corrections, work=desk)
+    call = hold_call(app)
+    rows = follow(desk, call.conversation)
+    (due,) = [row for row in rows if row.due]
+    assert desk.followups.next_reminder() == due.remind_at
+    done = corrections.correct("done", due.id, "done", "Ann")
+    assert desk.followups.next_reminder() is None
+    corrections.undo(done.id, "Ann")
+    assert desk.followups.next_reminder() == due.remind_at
+
+
+@pytest.mark.parametrize("sink", ["", *EFFECTS, "tasks+person", "github+email"])
+def test_the_database_sees_a_standing_as_people_do(app: App, sink: str) -> None:
+    (row, *_) = follow(app.work, hold_call(app).conversation)
+    rows = [
+        replace(row, kind="request", request_kind="task"),
+        replace(row, kind="request", request_kind="issue"),
+        replace(row, kind="promise", request_kind="other"),
+    ]
+    rows = [replace(each, id=new_id(), key=new_id(), sink=sink) for each in rows]
+    app.work.followups.record(rows, [], set(), app.clock.now())
+    for each in rows:
+        found = app.work.followups.page(limit=50, standings=[each.standing])
+        assert each.id in {one.id for one in found}
 
 
 def test_what_was_told_is_not_told_again_after_the_next_call_but_what_waits_is(

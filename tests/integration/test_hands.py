@@ -14,14 +14,24 @@ from fastapi.testclient import TestClient
 from aftercall.app import App
 from aftercall.db.corrections import Correction
 from aftercall.errors import NotWaiting
+from aftercall.ids import new_id
 from aftercall.model.followups import FollowUp
+from aftercall.web.page_store import TO_DO
 from aftercall.work import deliver
 from aftercall.work.store import FollowUpTransition
 from api_client import csrf_of, make_client
 from fakes import VirtualClock, make_call
-from followup_work import RecordingSink, attempt, hold_requests, with_sink
+from followup_work import (
+    RecordingSink,
+    attempt,
+    follow,
+    hold_call,
+    hold_requests,
+    with_sink,
+)
 
 CALLER = "+15550142"
+TO_DO_QUERY = "&".join(f"state={name}" for name in TO_DO)
 
 
 @pytest.fixture
@@ -132,7 +142,7 @@ def test_due_days_are_set_for_many_and_overdue_ones_are_marked(
 ) -> None:
     rows = hold_requests(app, "plumber", "painter")
     decide(client, "due", [row.id for row in rows], due="2026-01-02")
-    page = client.get("/followups?overdue=1").text
+    page = client.get("/followups?state=held").text
     assert page.count(">overdue</span>") == 2
     assert "Put right" in page
     undo = {"csrf": csrf_of(page), "of": [one.id for one in list_corrections(app)]}
@@ -140,6 +150,70 @@ def test_due_days_are_set_for_many_and_overdue_ones_are_marked(
     assert [app.work.followups.get(row.id).due for row in rows] == [
         row.due for row in rows
     ]
+
+
+def test_what_was_noted_is_listed_by_day_until_a_person_has_done_it(
+    app: App, client: TestClient, clock: VirtualClock
+) -> None:
+    today = clock.now().date()
+    days = {"no day": None, "later": 9, "tomorrow": 1, "today": 0, "overdue": -1}
+    rows = {}
+    for name, day in days.items():
+        call = hold_call(app, [("caller", "Please order paper.")], caller=CALLER)
+        (row,) = follow(app.work, call.conversation)
+        due = None if day is None else f"{today + timedelta(days=day)}"
+        app.corrections.correct("due", row.id, due, "me")
+        app.corrections.correct("request", row.id, f"<b>Paper for {name}", "me")
+        rows[name] = row.id
+    for path in ("/followups", f"/followups?{TO_DO_QUERY}"):
+        page = client.get(path).text
+        places = [page.index(f">To do: {name}</h2>") for name in (*days,)[::-1]]
+        assert places == sorted(places)
+        assert all(f'id="followup-{row}"' in page for row in rows.values())
+        assert CALLER in page
+        assert "&lt;b&gt;Paper" in page
+        assert "<b>Paper" not in page
+    front = client.get("/").text
+    assert "To do <small>5</small>" in front
+    assert front.index(rows["today"]) < front.index(rows["overdue"])
+    answer = decide(client, "done", [rows["today"]])
+    assert answer.status_code == 303
+    page = client.get("/followups").text
+    assert "Marked as done" in page
+    assert ">To do: today</h2>" not in page
+    undo = {"csrf": csrf_of(page), "of": [list_corrections(app)[0].id]}
+    assert client.post("/corrections/undo", data=undo).status_code == 303
+    assert ">To do: today</h2>" in client.get("/followups").text
+
+
+def test_a_promise_stands_with_what_was_asked_for(app: App, client: TestClient) -> None:
+    said = [
+        ("caller", "Please tell Graham that lunch has to move to Wednesday."),
+        ("agent", "I will give him that message."),
+    ]
+    request, promise = follow(app.work, hold_call(app, said, sid="1").conversation)
+    page = client.get("/followups").text
+    assert page.count('<li class="item') == 1
+    assert f'promised: <a href="/followups/{promise.id}">' in page
+    history = client.get(f"/followups/{request.id}").text
+    assert "<b>noted</b>" in history
+    assert "<b>done</b>" not in history
+
+
+def test_a_long_list_of_what_is_to_do_goes_on_by_day(
+    app: App, client: TestClient
+) -> None:
+    said = [("caller", "Please order paper.")]
+    (row,) = follow(app.work, hold_call(app, said).conversation)
+    copies = [replace(row, id=new_id(), key=new_id()) for _ in range(51)]
+    app.work.followups.record(copies, [], set(), app.clock.now())
+    first = client.get(f"/followups?{TO_DO_QUERY}").text
+    assert first.count('<li class="item') == 50
+    (more,) = re.findall(r'href="([^"]+)">More to do', first)
+    rest = client.get(unescape(more)).text
+    assert rest.count('<li class="item') == 2
+    for odd in ("~", "x", "9999~~"):
+        assert client.get(f"/followups?{TO_DO_QUERY}&before={odd}").status_code == 200
 
 
 def list_corrections(app: App) -> list[Correction]:

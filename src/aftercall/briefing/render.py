@@ -12,7 +12,7 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from aftercall.model.briefing import Briefing, BriefingFact, BriefingPin, RecentCall
-from aftercall.model.followups import FollowUp
+from aftercall.model.followups import PERSON, FollowUp
 from aftercall.model.json_fields import Json, pick_fields
 from aftercall.model.people import normalise_caller, split_party
 from aftercall.settings import Settings
@@ -306,6 +306,7 @@ class FollowUpNews:
         self._scope = settings.memory.scope
         self._owner = normalise_caller(settings.owner)
         self._followups = followups
+        self._zone = settings.zone
 
     def list_lines(self, agent_id: str, party: str | None) -> tuple[str, ...]:
         """Lines for one party's call. Work of others is included only if memory is shared."""
@@ -318,11 +319,12 @@ class FollowUpNews:
             limit=MAX_NEWS_LINES,
             with_withheld=is_owner,
         )
-        return tuple(_render_news(row) for row in rows)
+        return tuple(_render_news(row, self._zone) for row in rows)
 
 
-def _render_news(row: FollowUp) -> str:
+def _render_news(row: FollowUp, zone: tzinfo) -> str:
     number = _ISSUE.search(row.link or "")
-    return f"{_TOLD[row.standing]}: {row.title}" + (
-        f", number {number[1]}" if number else ""
-    )
+    told = _TOLD[row.standing]
+    if PERSON in row.sinks:
+        told += f" on {row.changed_at.astimezone(zone):%d %B %Y}"
+    return f"{told}: {row.title}" + (f", number {number[1]}" if number else "")

@@ -19,7 +19,7 @@ from aftercall.cli.context import (
     print_rows,
 )
 from aftercall.errors import AftercallError, ConfigError, RefusedInput
-from aftercall.model.followups import FollowUpState
+from aftercall.model.followups import FollowUpState, Standing
 from aftercall.model.json_fields import Json
 from aftercall.model.people import read_caller, read_party
 
@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from aftercall.app import App
     from aftercall.model.followups import FollowUp
     from aftercall.stores import Stores
-    from aftercall.work.store import FollowUpStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
-EFFECT_STATES = ("noted", "passed on")  # `done`, as the list shows it
-STATES = (*get_args(FollowUpState), *EFFECT_STATES)
+STANDINGS: tuple[Standing, ...] = (*get_args(FollowUpState), "noted", "passed on")
+WAITS = "waits for a person"
 MAX_LISTED = 10_000
 MAX_EVENTS = 500
 MAX_HITS = 40
@@ -56,7 +55,7 @@ def list_followups(
         50, min=1, max=MAX_LISTED, help="How many, newest first."
     ),
     state: str = typer.Option(
-        "", help=f"Only those in this state: {', '.join(STATES)}."
+        "", help=f"Only those in this state: {', '.join(STANDINGS)}."
     ),
     caller: str = typer.Option("", help="Only this caller's."),
     json: bool = JSON_OPTION,
@@ -65,11 +64,12 @@ def list_followups(
     from aftercall.model.followups import followup_json
 
     cli = get_cli_context(context)
-    if state and state not in STATES:
-        raise RefusedInput("--state", f"is not one of {', '.join(STATES)}")
+    wanted = [standing for standing in STANDINGS if standing == state]
+    if state and not wanted:
+        raise RefusedInput("--state", f"is not one of {', '.join(STANDINGS)}")
     number = read_caller(caller, "--caller")
     with cli.open_stores(reads_rows_only=True) as stores:
-        rows = _find(stores.followups, state, number, limit)
+        rows = stores.followups.page(limit=limit, standings=wanted, caller=number)
         waiting = [] if json or state else _list_waiting(stores, number)
     if json:
         print_json([followup_json(row) for row in rows])
@@ -111,18 +111,9 @@ def _describe_window(until: datetime, is_open: bool) -> str:
 
 def _list_cells(row: "FollowUp") -> tuple[str, ...]:
     kind = "promise" if row.kind == "promise" else row.request_kind
-    where = row.link or row.reason
+    where = WAITS if row.standing == "noted" else row.link or row.reason
     what = f"{kind}: {row.title}" + (f" ({where})" if where else "")
     return row.id, row.standing, row.due or "", row.caller or "withheld", what
-
-
-def _find(
-    store: "FollowUpStore", state: str, caller: str | None, limit: int
-) -> "list[FollowUp]":
-    if state not in EFFECT_STATES:
-        return store.page(limit=limit, state=state or None, caller=caller)
-    done = store.page(limit=MAX_LISTED, state="done", caller=caller)
-    return [row for row in done if row.standing == state][:limit]
 
 
 @followups_group.command("show")
@@ -152,7 +143,7 @@ def show_followup(
         )
     )
     reason = f": {row.reason}" if row.reason else ""
-    show(row.standing + reason + (f"  {row.link}" if row.link else ""))
+    show(row.told_standing + reason + (f"  {row.link}" if row.link else ""))
     show(f"caller {row.caller or 'withheld'} ({row.trust}), call {row.call_id}")
     if row.words:
         show(f"said: {row.words}")
@@ -179,6 +170,14 @@ def reject_followup(
 ) -> None:
     """Reject a request, or settle one that failed and a promise that is unknown or broken."""
     _change_followup(context, "reject", followup_id, json)
+
+
+@followups_group.command("done")
+def finish_followup(
+    context: typer.Context, followup_id: str = ID_ARGUMENT, json: bool = JSON_OPTION
+) -> None:
+    """Say that a person has done it. `aftercall corrections undo` takes that back."""
+    _change_followup(context, "done", followup_id, json)
 
 
 @followups_group.command("retry")
@@ -219,7 +218,10 @@ def _change_followup(
     }
     with get_cli_context(context).open_app() as app:
         whole_id = find_id(app.database, "follow-up", followup_id)
-        row = changes[change](app.work, whole_id, get_operator_name())
+        if change == "done":
+            row = app.corrections.mark_done(whole_id, get_operator_name())
+        else:
+            row = changes[change](app.work, whole_id, get_operator_name())
     print_outcome(followup_json(row), f"{row.id}  {row.state}", json)
 
 

@@ -35,6 +35,7 @@ from aftercall.db.tables import (
     resume_states,
 )
 from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall
+from aftercall.model.followups import EFFECT_ORDER, EFFECTS
 from aftercall.model.json_fields import Json
 
 NEWEST_FIRST = (calls.c.started_at.desc(), calls.c.id.desc())
@@ -232,3 +233,25 @@ def write_answer_delays(connection: Connection, call: Call) -> None:
 def asked_at() -> ColumnElement[datetime]:
     """When a follow-up was asked for: when its call began, which may be long before it was read."""
     return func.coalesce(followups.c.asked_at, followups.c.created_at)
+
+
+def select_standing() -> ColumnElement[str]:
+    """How people see a follow-up: `describe_state` as SQL.
+
+    No index has it. Whoever asks for it names the states, too, which an index has.
+    """
+    row = followups.c
+    sinks: dict[str, list[ColumnElement[bool]]] = {
+        effect: [] for effect in EFFECT_ORDER
+    }
+    for name, effect in EFFECTS.items():
+        if name != "github":
+            sinks[effect].append(row.sink.contains(name))
+    is_task = and_(row.kind == "request", row.request_kind != "issue")
+    is_issue = and_(row.sink.contains("github"), ~is_task)
+    return case(
+        (row.state != "done", row.state),
+        (or_(row.sink == "", is_issue, *sinks["done"]), "done"),
+        (or_(*sinks["passed on"]), "passed on"),
+        else_="noted",
+    )

@@ -56,7 +56,7 @@ corrections = Table(
 )
 
 CorrectedThing = Literal[
-    "request", "due", "kind", "person", "fact", "name", "call_name"
+    "request", "due", "kind", "person", "done", "fact", "name", "call_name"
 ]
 NAMES: tuple[CorrectedThing, ...] = ("name", "call_name")  # fields of USER.md
 FOLLOWUPS: dict[str, str] = {
@@ -64,8 +64,9 @@ FOLLOWUPS: dict[str, str] = {
     "due": "due",
     "kind": "request_kind",
     "person": "person",
+    "done": "sink",
 }
-"""The column of a follow-up that each thing is."""
+"""The column of a follow-up that each thing is; what a person did is told as it stood before."""
 DECISION: Final = "settled"
 """A decision about facts: a dispute that was settled, a fact that was restored or retired."""
 CorrectionState = Literal["due", "applied", "undone"]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from aftercall.model.json_fields import Json, pick_fields
 from aftercall.model.reading import RequestKind
@@ -36,6 +36,19 @@ Trust = Literal["verified", "known", "unknown"]
 Purpose = Literal["request", "reminder", "notice", "journal", "event"]
 Effect = Literal["done", "passed on", "noted"]
 """What `done` means: the thing itself, someone was told to do it, or it is written down."""
+EFFECT_ORDER: tuple[Effect, ...] = ("done", "passed on", "noted")
+"""The strongest first."""
+Standing = FollowUpState | Effect
+"""A state as people see it."""
+PERSON: Final = "person"
+"""Stands among the sinks of what a person has done.
+
+It is a correction, so a reading or a rebuild leaves it as it is.
+"""
+_TOLD_STANDINGS: Mapping[str, str] = {
+    "noted": "noted, waits for a person",
+    "unknown": "outcome unknown",
+}
 EFFECTS: Mapping[str, Effect] = {
     "agent": "done",
     "mcp": "done",
@@ -45,15 +58,22 @@ EFFECTS: Mapping[str, Effect] = {
     "email": "passed on",
     "tasks": "noted",
     "people": "noted",
+    PERSON: "done",
 }
 """By sink; of several sinks the strongest effect counts."""
 TurnRef = tuple[str, int]
 """The call's id and the number of the turn."""
 
 
+def to_state(standing: str) -> FollowUpState:
+    """The state of a row that people see so."""
+    states: tuple[FollowUpState, ...] = get_args(FollowUpState)
+    return next((state for state in states if state == standing), "done")
+
+
 def describe_state(
     state: FollowUpState, kind: FollowUpKind, request_kind: RequestKind, sink: str
-) -> str:
+) -> Standing:
     """The state as people see it: a task on a list is noted, not done.
 
     An opened issue is done only if an issue was asked for. An unknown sink counts as passed on.
@@ -61,13 +81,11 @@ def describe_state(
     if state != "done" or not sink:
         return state
     is_task = kind == "request" and request_kind != "issue"
-    reached = {
+    reached: set[Effect] = {
         "noted" if name == "github" and is_task else EFFECTS.get(name, "passed on")
         for name in sink.split("+")
     }
-    return next(
-        effect for effect in ("done", "passed on", "noted") if effect in reached
-    )
+    return next(effect for effect in EFFECT_ORDER if effect in reached)
 
 
 @dataclass(frozen=True)
@@ -121,8 +139,19 @@ class FollowUp:
         return tuple(self.sink.split("+")) if self.sink else ()
 
     @property
-    def standing(self) -> str:
+    def standing(self) -> Standing:
         return describe_state(self.state, self.kind, self.request_kind, self.sink)
+
+    @property
+    def is_only_here(self) -> bool:
+        """Noted in files of this machine: nobody else has to be told of a change."""
+        effects = {EFFECTS.get(name) for name in self.sinks}
+        return self.state == "done" and effects == {"noted"}
+
+    @property
+    def told_standing(self) -> str:
+        """For people: what is only written down waits for one of them."""
+        return _TOLD_STANDINGS.get(self.standing, self.standing)
 
 
 @dataclass(frozen=True)

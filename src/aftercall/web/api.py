@@ -274,6 +274,11 @@ def _add_followups(parent: APIRouter, app: App) -> None:
         """Reject or settle it."""
         return followup_json(deliver.reject(app.work, followup_id, WHO))
 
+    @router.post("/followups/{followup_id}/done", response_model=models.FollowUpAnswer)
+    def finish_followup(followup_id: str) -> Json:
+        """Say that a person has done it."""
+        return followup_json(app.corrections.mark_done(followup_id, WHO))
+
     @router.post("/followups/{followup_id}/retry", response_model=models.FollowUpAnswer)
     def retry_followup(followup_id: str) -> Json:
         """Try a failed request again."""
@@ -300,7 +305,7 @@ def _add_corrections(parent: APIRouter, app: App) -> None:
         "/corrections", response_model=models.CorrectionAnswer, status_code=201
     )
     def add_correction(new: Annotated[models.NewCorrection, Body()]) -> Json:
-        """Put a request, a fact or a name right."""
+        """Put a request, a fact or a name right, or say that a request is `done`."""
         of = require_party(new.of) if new.what in NAMES else new.of
         return correction_json(app.corrections.correct(new.what, of, new.new, WHO))
 

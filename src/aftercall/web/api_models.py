@@ -380,7 +380,9 @@ class FollowUpAnswer(ApiAnswer):
     person: str | None
     due: str | None
     state: FollowUpState
-    standing: str = Field(description="the state as people see it")
+    standing: str = Field(
+        description="the state as people see it; `noted` waits for a person"
+    )
     reason: str
     link: str | None
     trust: Trust

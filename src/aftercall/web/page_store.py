@@ -22,16 +22,35 @@ from starlette.requests import Request
 
 from aftercall.clock import format_instant, parse_instant
 from aftercall.db.connect import Database
-from aftercall.db.conversations import NEWEST_FIRST, asked_at, belongs_to
-from aftercall.db.tables import calls, facts, followups, journal, steps
+from aftercall.db.conversations import (
+    NEWEST_FIRST,
+    asked_at,
+    belongs_to,
+    select_standing,
+)
+from aftercall.db.tables import (
+    calls,
+    facts,
+    followup_history,
+    followups,
+    journal,
+    steps,
+)
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.recording_files import RecordingFolder
 from aftercall.journal.store import CallRow, to_call_row
-from aftercall.model.followups import OPEN_STATES, FollowUpState
+from aftercall.model.followups import (
+    OPEN_STATES,
+    FollowUp,
+    FollowUpState,
+    Standing,
+    to_state,
+)
 from aftercall.model.json_fields import Json
 from aftercall.model.people import read_caller, read_party, split_party
 from aftercall.model.reading import Step
 from aftercall.postcall.store import to_step
+from aftercall.work.store import to_followup
 
 if TYPE_CHECKING:
     from aftercall.app import App
@@ -39,6 +58,10 @@ if TYPE_CHECKING:
 
 def to_cursor(row: CallRow) -> str:
     return f"{format_instant(row.live.started_at)}~{row.live.id}"
+
+
+def to_day_cursor(row: FollowUp) -> str:
+    return f"{row.due or NO_DAY}~{row.id}"
 
 
 def parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
@@ -120,7 +143,11 @@ WAITING_STATES: tuple[FollowUpState, ...] = (
     "failed",
 )
 """Those in which a person has to decide or to look."""
-"""Of follow-ups that wait for a person."""
+REQUESTS_STATES: tuple[FollowUpState, ...] = ("done", "held", "open")
+"""Those that a promise has from the request that keeps it."""
+TO_DO: tuple[Standing, ...] = ("noted", "failed", "broken", "unknown")
+"""What nothing but a person will do: written down, or not done, as far as is known."""
+NO_DAY = "9999"  # sorts after every due day
 MAX_WATCHED_ROWS = 12
 _NEWEST_STEPS = text(
     f"""
@@ -133,11 +160,6 @@ _NEWEST_STEPS = text(
     LEFT JOIN steps ON steps.call_id = calls.id
     ORDER BY calls.id, steps.name
     """  # noqa: S608 - a number of ours
-)
-_NEWEST_FOLLOWUPS = text(
-    f"""
-    SELECT id, state, changed_at FROM followups ORDER BY id DESC LIMIT {MAX_WATCHED_ROWS}
-    """  # noqa: S608
 )
 _WAITING_FOLLOWUPS = text(
     f"""
@@ -225,16 +247,41 @@ class PageStore:
         query = select(calls.c.id, calls.c.started_at).where(calls.c.id.in_(call_ids))
         return {str(row.id): row.started_at for row in self._database.fetch(query)}
 
-    def count_followups(
-        self, caller: str | None = None, states: Sequence[str] = ()
-    ) -> dict[str, int]:
-        """How many follow-ups are in each state, for the tabs. States without one are left out."""
-        query = select(followups.c.state, func.count()).group_by(followups.c.state)
+    def count_waiting(self) -> int:
+        """How many follow-ups a person has to decide about."""
+        is_waiting = followups.c.state.in_(WAITING_STATES)
+        query = select(func.count()).where(is_waiting, _stands_alone())
+        return self._database.fetch_value(query) or 0
+
+    def count_followups(self, caller: str | None = None) -> dict[str, int]:
+        """How many follow-ups people see in each standing. Those without one are left out.
+
+        A promise that stands as its request does is not counted: the request is.
+        """
+        standing = select_standing().label("standing")
+        query = select(standing, func.count()).group_by("standing")
+        query = query.where(_stands_alone())
         if caller:
             query = query.where(followups.c.caller == caller)
-        if states:
-            query = query.where(followups.c.state.in_(states))
-        return {str(state): int(n) for state, n in self._database.fetch(query)}
+        return {str(name): int(n) for name, n in self._database.fetch(query)}
+
+    def list_to_do(
+        self, *, limit: int, caller: str | None = None, after: str = ""
+    ) -> list[FollowUp]:
+        """By due day, those without one last; `after` is the `to_day_cursor` of a row."""
+        day = func.coalesce(followups.c.due, NO_DAY)
+        is_to_do = select_standing().in_(TO_DO)
+        wanted: list[ColumnElement[bool]] = [is_to_do]
+        wanted.append(followups.c.state.in_(map(to_state, TO_DO)))
+        if caller:
+            wanted.append(followups.c.caller == caller)
+        if after:
+            place = after.partition("~")[::2]
+            wanted.append(tuple_(day, followups.c.id) > place)
+        first = select(followups.c.id).where(*wanted).order_by(day, followups.c.id)
+        is_first = followups.c.id.in_(first.limit(limit).scalar_subquery())
+        query = select(followups).where(is_first).order_by(day, followups.c.id)
+        return [to_followup(row) for row in self._database.fetch(query)]
 
     def count_open_followups(self, callers: Sequence[str]) -> dict[str, dict[str, int]]:
         """Of each caller: how many requests are open and how many promises are owed."""
@@ -383,15 +430,22 @@ class PageStore:
         """A value that changes with the lists and figures of the front page."""
         with self._database.read() as connection:
             newest = connection.execute(_NEWEST_STEPS).all()
-            asked = connection.execute(_NEWEST_FOLLOWUPS).all()
+            changes = connection.execute(select(func.max(followup_history.c.n)))
+            last = changes.scalar()
             waiting = [
                 connection.execute(_WAITING_FOLLOWUPS, {"state": state}).all()
                 for state in WAITING_STATES
             ]
-        return newest, asked, waiting
+        return newest, last, waiting
 
     def get_newest_entry_number(self) -> int:
         return self._database.fetch_value(select(func.max(journal.c.n))) or 0
+
+
+def _stands_alone() -> ColumnElement[bool]:
+    """Requests, and promises whose state is not that of the request that keeps them."""
+    is_own = followups.c.state.not_in(REQUESTS_STATES)
+    return or_(followups.c.kind == "request", is_own)
 
 
 def _apply_filter(

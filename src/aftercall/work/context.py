@@ -18,7 +18,13 @@ from aftercall.journal.view import read_whole
 from aftercall.llm.reader import Reader
 from aftercall.log import get_logger
 from aftercall.model.calls import IMPORTED
-from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpRun, Trust
+from aftercall.model.followups import (
+    PERSON,
+    FollowUp,
+    FollowUpDraft,
+    FollowUpRun,
+    Trust,
+)
 from aftercall.model.reading import OUTBOUND_REASON
 from aftercall.settings import Settings
 from aftercall.who.trust import (
@@ -221,7 +227,8 @@ class WorkContext:
         rows = self.followups.of_conversation(conversation.id)
         requests = [row for row in rows if row.kind == "request"]
         for promise in rows:
-            if promise.kind == "promise" and promise.state != "refused":
+            is_settled = promise.state == "refused" or promise.sink == PERSON
+            if promise.kind == "promise" and not is_settled:
                 self._settle_promise(promise, requests)
         self._write_page(conversation)
 
@@ -235,8 +242,8 @@ class WorkContext:
     def _settle_promise(self, promise: FollowUp, requests: list[FollowUp]) -> None:
         is_late = self.is_overdue(promise)
         new = judge_promise(promise, requests, is_late=is_late)
-        old = (promise.state, promise.reason, promise.fulfilled_by)
-        if (new.state, new.reason, new.fulfilled_by) == old:
+        old = (promise.state, promise.reason, promise.fulfilled_by, promise.sink)
+        if (new.state, new.reason, new.fulfilled_by, new.sink) == old:
             return
         values = (
             ("fulfilled_by", new.fulfilled_by),

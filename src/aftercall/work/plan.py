@@ -7,8 +7,16 @@ from types import MappingProxyType
 from typing import Any
 
 from aftercall.db.corrections import Correction
+from aftercall.errors import NotWaiting
 from aftercall.ids import new_id
-from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, Trust
+from aftercall.model.followups import (
+    PERSON,
+    FollowUp,
+    FollowUpDraft,
+    FollowUpState,
+    Trust,
+    to_state,
+)
 from aftercall.who.trust import PolicyRuling
 from aftercall.work.requests import is_like, is_same_title, judge_promise, key_of
 from aftercall.work.store import FollowUpTransition
@@ -27,6 +35,13 @@ REBUILT = (
 HELD_AGAIN = "rebuilt from the archive: it may have been approved and done before"
 REBUILT_SINK = "tasks"  # written down, and nothing more is claimed
 
+NOT_ASKED = "it was not asked for"
+NOT_ASKED_LATE = "it was not asked for, but was done"
+DONE_BY_PERSON = "a person said that it is done"
+UNDONE = "a correction was undone"
+PUT_BACK = "a correction was undone; approve or reject it"
+
+_UNFINISHED = ("noted", "passed on", "held", "failed", "expired", "unknown", "broken")
 _STATES: dict[str, FollowUpState] = {"do": "open", "hold": "held", "refuse": "refused"}
 
 
@@ -264,7 +279,7 @@ def _change(
 
 
 def _take_back(row: FollowUp) -> FollowUpTransition | None:
-    if row.state not in ("doing", "done", "refused", "withdrawn"):
+    if row.is_only_here or row.state not in ("doing", "done", "refused", "withdrawn"):
         return FollowUpTransition("withdrawn", FOLLOWUP_ACTOR, TAKEN_BACK)
     if row.state in ("done", "doing") and row.reason != TAKEN_BACK_LATE:
         silent = (("remind_at", None), ("reminder", None))
@@ -280,3 +295,49 @@ def _dates(judged: JudgedDraft) -> tuple[tuple[str, Any], ...]:
         ("remind_at", judged.remind_at),
         ("reminder", "due" if judged.remind_at else None),
     )
+
+
+def plan_removal(row: FollowUp, who: str) -> FollowUpTransition:
+    """A person says that it was not asked for. What a sink has done stays done."""
+    if row.state in ("done", "doing") and not row.is_only_here:
+        return FollowUpTransition(row.state, who, NOT_ASKED_LATE)
+    gone = (("queued", None), ("reminder", None))
+    # The next call is told of refused requests, not of withdrawn ones.
+    state: FollowUpState = "withdrawn" if row.kind == "request" else "refused"
+    return FollowUpTransition(state, who, NOT_ASKED, values=gone)
+
+
+def plan_return(row: FollowUp, who: str) -> FollowUpTransition:
+    """What was removed is back."""
+    if row.state == "withdrawn":
+        return FollowUpTransition("held", who, PUT_BACK)
+    if row.state == "refused" and row.kind == "promise":
+        return FollowUpTransition("open", who, "")
+    return FollowUpTransition(row.state, who, "", UNDONE)
+
+
+def plan_done(
+    row: FollowUp, standing: str, who: str, reminder: Mapping[str, Any]
+) -> FollowUpTransition:
+    """A person has done it; with a `standing` other than done, it stands as before.
+
+    The person stands beside the sinks of a request, which show where it was written down. Of a
+    promise nobody else is told: its sinks are those of the request behind it, and it is settled
+    anew by that request when a person takes it back.
+    """
+    kept = [name for name in row.sinks if name != PERSON]
+    if row.kind == "promise":
+        kept = []
+    if standing != "done":
+        state: FollowUpState = "unknown"
+        if row.kind == "request":
+            state = to_state(standing)
+        values = (("sink", "+".join(kept)), *reminder.items())
+        reason = "" if state == "done" else UNDONE
+        return FollowUpTransition(state, who, reason, UNDONE, values)
+    if row.standing not in _UNFINISHED:
+        raise NotWaiting(
+            f"follow-up {row.id} is {row.standing}; it cannot be marked as done"
+        )
+    values = (("sink", "+".join([*kept, PERSON])), *reminder.items())
+    return FollowUpTransition("done", who, "", DONE_BY_PERSON, values)

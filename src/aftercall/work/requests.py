@@ -19,7 +19,13 @@ from aftercall.english.dates import latest_day
 from aftercall.english.text import is_other_amount
 from aftercall.english.words import jaccard_similarity, overlap_coefficient, stems
 from aftercall.model.calls import MAX_TURNS, REQUEST_EVENT, Call, Event
-from aftercall.model.followups import FollowUp, FollowUpDraft, FollowUpState, TurnRef
+from aftercall.model.followups import (
+    PERSON,
+    FollowUp,
+    FollowUpDraft,
+    FollowUpState,
+    TurnRef,
+)
 from aftercall.model.json_fields import Json
 from aftercall.model.reading import (
     Request,
@@ -317,6 +323,7 @@ def to_plain_text(text: str, max_chars: int) -> str:
 
 
 NO_WORK = "nothing here tells whether it was kept"
+SAME_WORDS = "waits for the request of the same words"
 ONLY_NOTED = "it is written down, but nothing here can reach the caller"
 MIN_TITLE_OVERLAP = 0.5
 NOT_WANTED: tuple[FollowUpState, ...] = ("withdrawn", "refused")
@@ -334,7 +341,7 @@ _REACHES_CALLER = re.compile(
     r"|\b(?:give|drop) (?:me|us) an? ",
     re.IGNORECASE,
 )
-_ACTING_SINKS = frozenset({"agent", "mcp", "webhook", "message"})
+_ACTING_SINKS = frozenset({"agent", "mcp", "webhook", "message", PERSON})
 
 
 @dataclass(frozen=True)
@@ -390,7 +397,8 @@ def judge_promise(
         return PromiseOutcome("withdrawn", work.reason, work.id)
     if _REACHES_OUT.search(promise.title) and not _ACTING_SINKS & set(work.sinks):
         return PromiseOutcome(unkept, ONLY_NOTED, work.id)
-    waits = f"waits for: {work.title}"
+    is_named = normalise_title(work.title) != normalise_title(promise.title)
+    waits = f"waits for: {work.title}" if is_named else SAME_WORDS
     match work.state:
         case "done":
             return PromiseOutcome("done", "", work.id, work.link, work.sink)

@@ -22,7 +22,11 @@ from sqlalchemy import (
 from aftercall.db.audit_log import Deed, write_audit
 from aftercall.db.briefing_cache import invalidate_briefing
 from aftercall.db.connect import Database
-from aftercall.db.conversations import may_belong_to, select_last_end
+from aftercall.db.conversations import (
+    may_belong_to,
+    select_last_end,
+    select_standing,
+)
 from aftercall.db.corrections import FOLLOWUPS
 from aftercall.db.event_log import write_followup_events
 from aftercall.db.statements import upsert
@@ -36,6 +40,9 @@ from aftercall.model.followups import (
     FollowUpState,
     SinkReceipt,
     SinkWork,
+    Standing,
+    describe_state,
+    to_state,
 )
 from aftercall.model.json_fields import Json
 from aftercall.model.people import split_party
@@ -138,7 +145,7 @@ class FollowUpStore:
         caller: str | None = None,
         party: str | None = None,
         before: str | None = None,
-        due_before: date | None = None,
+        standings: Sequence[Standing] = (),
         title: str = "",
     ) -> list[FollowUp]:
         """Newest first: ids sort by time. `caller` is a number, `party` one person behind it."""
@@ -146,8 +153,9 @@ class FollowUpStore:
         if state:
             states = (state,) if isinstance(state, str) else tuple(state)
             wanted.append(followups.c.state.in_(states))
-        if due_before:
-            wanted.append(followups.c.due < due_before.isoformat())
+        if standings:
+            wanted.append(followups.c.state.in_(map(to_state, standings)))
+            wanted.append(select_standing().in_(standings))
         if title:
             wanted.append(followups.c.title.icontains(title, autoescape=True))
         if caller:
@@ -266,7 +274,7 @@ class FollowUpStore:
     ) -> list[FollowUp]:
         order = followups.c.id.desc() if order is None else order
         query = select(followups).where(wanted).order_by(order).limit(limit)
-        return [_to_followup(row) for row in self._database.fetch(query)]
+        return [to_followup(row) for row in self._database.fetch(query)]
 
 
 def _is_soon() -> ColumnElement[bool]:
@@ -314,7 +322,8 @@ def _apply(
     invalidate_briefing(connection, row.agent_id, row.caller)
     write_followup_events(connection, row, now)
     note = transition.note or transition.reason
-    _write_history(connection, followup_id, now, transition.who, transition.state, note)
+    seen = describe_state(row.state, row.kind, row.request_kind, row.sink)
+    _write_history(connection, followup_id, now, transition.who, seen, note)
     if transition.deed:
         write_audit(connection, now, transition.who, transition.deed, followup_id)
     return True
@@ -344,7 +353,7 @@ def _columns(row: FollowUp) -> Json:
     return columns | {"turns": [list(spot) for spot in row.turns]}
 
 
-def _to_followup(row: Row[Any]) -> FollowUp:
+def to_followup(row: Row[Any]) -> FollowUp:
     fields = {name: row._mapping[name] for name in FollowUp.__dataclass_fields__}
     return FollowUp(**fields | {"turns": tuple((call, seq) for call, seq in row.turns)})
 

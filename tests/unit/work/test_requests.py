@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from aftercall.llm.reader import LocalReader
 from aftercall.llm.rules.reader import RulesReader
-from aftercall.model.followups import EFFECTS, FollowUp, FollowUpDraft, describe_state
+from aftercall.model.followups import (
+    EFFECTS,
+    PERSON,
+    FollowUp,
+    FollowUpDraft,
+    describe_state,
+)
 from aftercall.model.reading import RequestKind
 from aftercall.settings.fields import normalise_passcode
 from aftercall.who.trust import HIDDEN, PasscodeMask, PolicyRuling, find_tries
@@ -330,7 +336,7 @@ def test_done_is_told_as_what_the_furthest_sink_made_of_it(
 
 
 def test_of_every_sink_it_is_known_what_its_work_is_worth() -> None:
-    assert set(EFFECTS) == {"tasks", "people", *NEEDED_SETTINGS}
+    assert set(EFFECTS) == {"tasks", "people", PERSON, *NEEDED_SETTINGS}
 
 
 def test_legs_that_two_processes_recorded_are_told_in_the_order_of_time() -> None:

@@ -330,8 +330,9 @@ def _call_values(context: PageContext, row: CallRow) -> Json:
 
 def _to_made_item(item: FollowUp, call_id: str) -> MadeItem:
     seq = min((seq for call, seq in item.turns if call == call_id), default=None)
-    link, state = f"/followups/{item.id}", item.standing
-    return MadeItem(item.kind, item.title, link, state, seq, item.link or "")
+    made = item.link if item.link and "://" in item.link else ""
+    link, state = f"/followups/{item.id}", item.told_standing
+    return MadeItem(item.kind, item.title, link, state, seq, made)
 
 
 def _describe_delays(turns: Sequence[Turn]) -> str:

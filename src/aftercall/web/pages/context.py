@@ -60,7 +60,7 @@ _HEADERS = {"Referrer-Policy": "same-origin"}
 
 # Steps of a call whose names say little to people at the pages.
 STEP_TITLES = {
-    "identity": "agent's name",
+    "identity": "what the agent is called",
     "index": "search",
     "judge": "facts compared",
     "document": "notes",
@@ -186,11 +186,10 @@ class TemplateRenderer:
         return f"{local:%a} {local.day} {local:%b %Y}"
 
     def format_due(self, due: str) -> str:
-        """A due day is a date; what a caller said instead stays as it is."""
-        try:
-            day = date.fromisoformat(due)
-        except ValueError:
-            return due
+        """A day, or an instant."""
+        if "T" in due:
+            return self.format_moment(parse_instant(due))
+        day = date.fromisoformat(due)
         return f"{day:%a} {day.day} {day:%b %Y}"
 
     def format_clock(self, at: datetime) -> str:
@@ -371,9 +370,8 @@ def mark_code(text: str) -> Markup:
 
 
 def name_line(source: str) -> str:
-    """The carrier, platform or page of a call; one that was handed in may name any source."""
-    is_known = source in KNOWN_LABELS["source"].split()
-    return source if is_known else f"handed in ({code_to_words(source)})"
+    """The carrier, platform or page of a call; a name of others means little to readers."""
+    return source if source in KNOWN_LABELS["source"].split() else "handed in"
 
 
 def code_to_words(code: str) -> str:

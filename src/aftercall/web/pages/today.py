@@ -20,10 +20,18 @@ from aftercall.errors import AftercallError
 from aftercall.journal.view import read_live_turns
 from aftercall.memory.visibility import redact_turns
 from aftercall.model.calls import Turn
+from aftercall.model.followups import FollowUp
 from aftercall.web.auth import get_session
 from aftercall.web.figures import SPANS, FigureQuery, Figures, Span
 from aftercall.web.live_feed import LiveCallsChanged, LiveEvent, TurnSaid
-from aftercall.web.page_store import MAX_WATCHED_ROWS, WAITING_STATES, CallFilter
+from aftercall.web.page_store import (
+    MAX_WATCHED_ROWS,
+    NO_DAY,
+    REQUESTS_STATES,
+    TO_DO,
+    WAITING_STATES,
+    CallFilter,
+)
 from aftercall.web.pages.context import FilterText, PageContext
 from aftercall.web.pages.timeline import TimelineRow
 from aftercall.web.users import Role, is_enough
@@ -31,6 +39,7 @@ from aftercall.work.health import HealthReport
 
 T = TypeVar("T")
 MAX_WAITING_ROWS = 6
+MAX_NOTED_READ = 300  # requests and their promises
 MAX_FIGURES_AGE_S = 5.0
 MAX_LIVE_ROWS = 50
 LIVE_TURNS = 6
@@ -38,6 +47,7 @@ KEEP_ALIVE_S = 15.0
 KEEP_ALIVE_COMMENT = ": still here\n\n"
 STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 WAITING_LINK = f"/followups?{urlencode({'state': WAITING_STATES}, doseq=True)}"
+TO_DO_LINK = f"/followups?{urlencode({'state': TO_DO}, doseq=True)}"
 PARTS = ("health", "first_run", "waiting", "figures", "finished")
 MAX_SHARED_RENDERINGS = 64
 FORM_MARK = "where the form token of a session goes"
@@ -195,8 +205,11 @@ def _render_parts(
         row
         for state in WAITING_STATES
         for row in app.work.followups.page(limit=MAX_WAITING_ROWS, state=state)
+        if row.kind == "request" or state not in REQUESTS_STATES
     ][:MAX_WAITING_ROWS]
-    counts = context.store.count_followups(states=WAITING_STATES)
+    today = f"{app.clock.now().astimezone(app.settings.zone):%Y-%m-%d}"
+    noted = _list_noted(context, today)
+    to_do = noted[:MAX_WAITING_ROWS]
     since = app.clock.now() - timedelta(hours=24)
     report, figures = counted.read(page.query, is_changed=is_changed)
     values = {
@@ -206,9 +219,15 @@ def _render_parts(
         "finished": context.make_listings(sealed),
         "failed": context.store.list_failed_steps(MAX_WAITING_ROWS),
         "waiting": waiting,
-        "count": sum(counts.values()),
+        "count": context.store.count_waiting(),
         "waiting_link": WAITING_LINK,
-        "times": context.store.list_call_times({row.call_id for row in waiting}),
+        "to_do": to_do,
+        "to_do_count": len(noted),
+        "to_do_link": TO_DO_LINK,
+        "today": today,
+        "times": context.store.list_call_times(
+            {row.call_id for row in (*waiting, *to_do)}
+        ),
         "calls_today": app.health.count_calls(since),
         "troubles": _describe_troubles(report),
         "status": report.status,
@@ -219,6 +238,18 @@ def _render_parts(
         name: context.view.render_fragment(f"parts/{name}.html", values)
         for name in PARTS
     }
+
+
+def _list_noted(context: PageContext, today: str) -> list[FollowUp]:
+    """Of the newest requests those that wait for a person: for today, overdue, then by day.
+
+    Not of all, so that the page does not get slower with every request.
+    """
+    newest = context.app.work.followups.page(limit=MAX_NOTED_READ, state="done")
+    noted = [row for row in newest if row.standing == "noted" and row.kind == "request"]
+    noted.sort(key=lambda row: row.due or NO_DAY)
+    noted.sort(key=lambda row: not (row.due or "").startswith(today))
+    return noted
 
 
 def _describe_troubles(report: HealthReport) -> list[tuple[str, str]]:

@@ -4,27 +4,36 @@ Decisions are taken one by one or for many at once. Each answer says what was do
 was made, and offers to undo it.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date, tzinfo
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
+from aftercall.clock import parse_instant
 from aftercall.db.corrections import FOLLOWUPS
 from aftercall.errors import AftercallError, NotFound
 from aftercall.journal.view import read_whole
 from aftercall.memory.fact_store import correction_json
 from aftercall.memory.visibility import redact_turns
 from aftercall.model.calls import Turn
-from aftercall.model.followups import FollowUp, FollowUpState
+from aftercall.model.followups import FollowUp, Standing
 from aftercall.model.json_fields import Json
 from aftercall.model.reading import REQUEST_KINDS
 from aftercall.web.auth import Who
-from aftercall.web.page_store import WAITING_STATES, parse_caller
+from aftercall.web.page_store import (
+    TO_DO,
+    WAITING_STATES,
+    parse_caller,
+    to_day_cursor,
+)
 from aftercall.web.pages.context import MAX_DONE, Done, FormIds, FormText, PageContext
 from aftercall.work import deliver
 
@@ -34,25 +43,29 @@ if TYPE_CHECKING:
 PREVIEW_ROWS, PAGE_ROWS = 15, 50  # of a tab among the others, and of one tab alone
 QUEUE_ROWS = 10
 TURNS_AROUND = 2
-TABS: dict[str, tuple[FollowUpState, ...]] = {
+DAYS = ("overdue", "today", "tomorrow", "later", "no day")
+TABS: dict[str, tuple[Standing, ...]] = {
+    "to do": TO_DO,
     "waiting for you": WAITING_STATES,
     "to approve": ("held",),
     "may be requests": ("unclear",),
     "in trouble": ("failed", "broken"),
     "under way": ("open", "doing"),
     "outcome unknown": ("unknown",),
-    "noted or done": ("done",),
+    "passed on or done": ("passed on", "done"),
     "let go": ("refused", "withdrawn", "expired"),
 }
-OVERDUE_STATES = (*TABS["to approve"], *TABS["in trouble"], *TABS["under way"])
-UNLISTED_TABS = ("waiting for you", "let go")  # the first is of others
-Decision = Literal["approve", "reject", "retry", "withdraw", "yes", "due", "undo"]
+OVERVIEW = ("to approve", "to do", "may be requests", "under way", "passed on or done")
+Decision = Literal[
+    "approve", "reject", "retry", "done", "withdraw", "yes", "due", "undo"
+]
 _IN_CORRECTIONS: tuple[Decision, ...] = ("withdraw", "yes", "due")
 SENTENCES = {
     "approve": "Approved",
     "reject": "Rejected or settled",
     "retry": "To be tried again",
     "undo": "Undone",
+    "done": "Marked as done",
     "corrected": "Put right",
     "resent": "Sent again",
     "rerun": "Run again",
@@ -71,30 +84,61 @@ class WorkQuery:
 
     def __init__(
         self,
-        state: Annotated[list[FollowUpState], Query()] = [],  # noqa: B006 - FastAPI copies it
+        state: Annotated[list[Standing], Query()] = [],  # noqa: B006 - FastAPI copies it
         caller: str = "",
-        overdue: bool = False,
-        before: Annotated[str, Query(max_length=40)] = "",
+        before: Annotated[str, Query(max_length=60)] = "",
     ) -> None:
-        self.states, self.caller = tuple(state), caller.strip()
-        self.overdue, self.before = overdue, before
+        self.states, self.caller, self.before = tuple(state), caller.strip(), before
 
     @property
     def tab(self) -> str:
         """The tab that has these states, if one has."""
         return next((name for name, one in TABS.items() if one == self.states), "")
 
-    @property
-    def is_one_list(self) -> bool:
-        return bool(self.states or self.overdue)
-
 
 @dataclass(frozen=True)
 class FollowUpPage:
-    """A part of a list, newest first; `rest` is the cursor of the next part, if there is one."""
+    """A part of a list; `rest` is the cursor of the next part, if there is one."""
 
     items: list[FollowUp]
     rest: str = ""
+    promises: Mapping[str, list[FollowUp]] = field(default_factory=dict)
+    """By the item that they stand with."""
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[FollowUp], rest: str) -> "FollowUpPage":
+        page = cls([], rest, defaultdict(list))
+        requests = [row for row in rows if row.kind == "request"]
+        for row in rows:
+            owner = None
+            if row.kind == "promise":
+                owner = _find_owner(row, requests)
+            if owner:
+                page.promises[owner.id].append(row)
+            else:
+                page.items.append(row)
+        return page
+
+    def split_by_day(self, today: date, zone: tzinfo) -> dict[str, "FollowUpPage"]:
+        """What is to be done, by the day that it or the first of its promises is due.
+
+        Empty days are left out. The list goes on after the last of them.
+        """
+        days: dict[str, list[FollowUp]] = {name: [] for name in DAYS}
+        for row in self.items:
+            together = (row, *self.promises.get(row.id, ()))
+            due = min((one.due for one in together if one.due), default="")
+            days[_name_day(due, today, zone)].append(row)
+        found = {
+            f"to do: {name}": replace(self, items=rows, rest="")
+            for name, rows in days.items()
+            if rows
+        }
+        if not found:
+            return {"to do": self}
+        name, last = found.popitem()
+        found[name] = replace(last, rest=self.rest)
+        return found
 
 
 def add_routes(context: PageContext) -> None:
@@ -107,7 +151,8 @@ def add_routes(context: PageContext) -> None:
         request: Request, asked: Annotated[WorkQuery, Depends()]
     ) -> HTMLResponse:
         """The list of one state, with counts of the others."""
-        lists = _list_work(context, asked)
+        today = _get_today(context)
+        lists = _list_work(context, asked, today)
         rows = [row for part in lists.values() for row in part.items]
         counts = context.store.count_followups(parse_caller(asked.caller or None))
         tabs = [
@@ -120,11 +165,11 @@ def add_routes(context: PageContext) -> None:
             asked=asked,
             lists=lists,
             tabs=tabs,
-            states_of=TABS,
+            states_of=TABS | {f"to do: {day}": TO_DO for day in DAYS},
             counts=counts,
             dead=work.deliveries.dead(MAX_DONE),
             times=context.store.list_call_times({row.call_id for row in rows}),
-            today=_get_today(context).isoformat(),
+            today=today.isoformat(),
         )
 
     @router.get("/unclear", response_class=HTMLResponse)
@@ -228,6 +273,8 @@ def _get_decision(
         act = deliver.reject if decision == "reject" else deliver.retry
         return lambda of: act(app.work, of, who).id
     correct = app.corrections.correct
+    if decision == "done":
+        return lambda of: correct("done", of, "done", who).id
     if decision == "due":
         return lambda of: correct("due", of, due or None, who).id
     if decision == "withdraw":
@@ -259,37 +306,64 @@ def _edit(app: "App", followup_id: str, new: dict[str, str], who: str) -> list[s
     """
     made = []
     what: Any
-    for what, column in FOLLOWUPS.items():
+    for what, typed in new.items():
         row = app.work.followups.get(followup_id)
-        value = " ".join(new[what].split()) or None
+        value = " ".join(typed.split()) or None
         is_kind_of_promise = what == "kind" and row.kind == "promise"
-        if value != getattr(row, column) and not is_kind_of_promise:
+        if value != getattr(row, FOLLOWUPS[what]) and not is_kind_of_promise:
             made.append(app.corrections.correct(what, followup_id, value, who).id)
     return made
 
 
-def _list_work(context: PageContext, asked: WorkQuery) -> dict[str, FollowUpPage]:
+def _list_work(
+    context: PageContext, asked: WorkQuery, today: date
+) -> dict[str, FollowUpPage]:
     """One list if a state is asked for, else the first rows of every list that matters now."""
     caller = parse_caller(asked.caller or None)
     read = partial(context.app.work.followups.page, caller=caller)
 
-    def read_page(states: Sequence[str], limit: int, **wanted: Any) -> FollowUpPage:
-        found = read(limit=limit + 1, state=states, **wanted)
+    def read_page(name: str, limit: int) -> dict[str, FollowUpPage]:
+        states = TABS.get(name, asked.states)
+        found = read(limit=limit + 1, standings=states, before=asked.before or None)
         rest = found[limit - 1].id if len(found) > limit else ""
-        return FollowUpPage(found[:limit], rest)
+        return {name: FollowUpPage.from_rows(found[:limit], rest)}
 
-    if asked.is_one_list:
-        states = asked.states or OVERDUE_STATES
-        wanted: Json = {"before": asked.before or None}
-        if asked.overdue:
-            wanted["due_before"] = _get_today(context)
-        name = "overdue" if asked.overdue else asked.tab or ", ".join(states)
-        return {name: read_page(states, PAGE_ROWS, **wanted)}
-    return {
-        name: read_page(states, PREVIEW_ROWS)
-        for name, states in TABS.items()
-        if name not in UNLISTED_TABS
-    }
+    def read_to_do() -> dict[str, FollowUpPage]:
+        found = context.store.list_to_do(
+            limit=PAGE_ROWS + 1, caller=caller, after=asked.before
+        )
+        rest = to_day_cursor(found[PAGE_ROWS - 1]) if len(found) > PAGE_ROWS else ""
+        page = FollowUpPage.from_rows(found[:PAGE_ROWS], rest)
+        return page.split_by_day(today, context.app.settings.zone)
+
+    if asked.states:
+        name = asked.tab or ", ".join(asked.states)
+        return read_to_do() if name == "to do" else read_page(name, PAGE_ROWS)
+    lists: dict[str, FollowUpPage] = {}
+    for name in OVERVIEW:
+        lists |= read_to_do() if name == "to do" else read_page(name, PREVIEW_ROWS)
+    return lists
+
+
+def _find_owner(promise: FollowUp, requests: Sequence[FollowUp]) -> FollowUp | None:
+    """The request that keeps it; else the last one before it in the conversation, or the first.
+
+    "I'll give him that message" says nothing alone: a reader needs what was asked for before it.
+    """
+    if promise.fulfilled_by:
+        return next((row for row in requests if row.id == promise.fulfilled_by), None)
+    asked = [row for row in requests if row.conversation == promise.conversation]
+    earlier = [row for row in asked if row.turns <= promise.turns]
+    return max(earlier or asked[:1], key=attrgetter("turns"), default=None)
+
+
+def _name_day(due: str, today: date, zone: tzinfo) -> str:
+    if not due:
+        return "no day"
+    is_instant = "T" in due
+    local = parse_instant(due).astimezone(zone).date() if is_instant else None
+    days = ((local or date.fromisoformat(due)) - today).days
+    return "overdue" if days < 0 else DAYS[1 + min(days, 2)]
 
 
 def _read_around(app: "App", row: FollowUp) -> list[Turn]:
@@ -322,7 +396,7 @@ def describe_done(app: "App", done: Done) -> Json:
     }
     if not done.ids:
         return message
-    if done.deed == "corrected":
+    if done.deed in ("corrected", "done"):
         made = _find_all(app.corrections.store.get, done.ids)
         message["corrections"] = [
             correction_json(one) | {"row": app.work.followups.find(one.key)}
@@ -340,8 +414,6 @@ def _find_all(get: Callable[[str], Any], ids: Sequence[str]) -> list[Any]:
     """Those that are still there."""
     found = []
     for each in ids:
-        try:
+        with suppress(NotFound):
             found.append(get(each))
-        except NotFound:
-            continue
     return found
