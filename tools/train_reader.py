@@ -51,7 +51,6 @@ from aftercall.llm.rules.judgement import (
     OTHER,
     TELLS,
     RequestClauses,
-    RequestTalk,
     judge,
     list_kind_features,
     list_part_features,
@@ -65,7 +64,7 @@ from aftercall.llm.rules.request_days import (
     date_weekdays,
     list_spoken,
 )
-from aftercall.llm.rules.state import Item, asked_in, find_whole
+from aftercall.llm.rules.state import Item, RequestTalk, asked_in, find_whole
 
 WEIGHTS = Path(clause_model.__file__).with_name(clause_model.WEIGHTS_FOLDER)
 STRENGTH = 0.3  # the inverse of regularisation

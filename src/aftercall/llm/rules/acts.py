@@ -170,7 +170,7 @@ def _follow(act: Act, label: str, labels: Labels) -> Act | None:
     if label == "W" and act.kind != "withdraw":
         matter = take_matter(act.clause.plain)
         return replace(act, kind="withdraw", matter=matter, answer="")
-    if label == "X":
+    if label == "X" and not act.is_bare:
         return replace(act, kind="correct")
     if label in ("Y", "NO") and act.kind == "tell":
         return replace(act, answer="yes" if label == "Y" else "no")

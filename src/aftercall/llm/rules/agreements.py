@@ -8,9 +8,9 @@ from datetime import date
 
 from aftercall.english.dates import find_dates
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.judgement import RequestTalk
-from aftercall.llm.rules.state import Item, RequestState, add, put
+from aftercall.llm.rules.state import Item, RequestState, RequestTalk, add, put
 from aftercall.llm.rules.titles import (
+    is_pointing_title,
     kind_of,
     names_other_day,
     title_of,
@@ -93,10 +93,11 @@ def title_agreed(talk: RequestTalk, index: int) -> str:
     item = items[index]
     others = (other for at, other in enumerate(items) if at != index)
     shared = frozenset[int]().union(*(other.agreed_in for other in others))
+    is_pointing = is_pointing_title(item.title)
     for place in sorted(item.agreed_in - shared, reverse=True):
         act = talk.acts[place]
         plain = act.clause.plain
-        is_named = bool(told_in(plain.text) & item.topic)
+        is_named = bool(told_in(plain.text) & item.topic) or is_pointing
         is_dated = item.due is None or bool(find_dates(plain, talk.state.today))
         is_other = names_other_day(plain, item.due, talk.state.today)
         if act.belongs >= SAID_BACK and is_named and is_dated and not is_other:

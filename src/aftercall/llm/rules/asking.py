@@ -13,7 +13,7 @@ from aftercall.english.text import MASK, Plain, is_other_amount, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.agreements import title_agreed
-from aftercall.llm.rules.judgement import RequestClauses, RequestTalk, WeighedClause
+from aftercall.llm.rules.judgement import RequestClauses, WeighedClause
 from aftercall.llm.rules.state import (
     MAY_BE,
     PLAIN,
@@ -21,6 +21,7 @@ from aftercall.llm.rules.state import (
     UNKNOWN,
     Item,
     RequestState,
+    RequestTalk,
     add,
     asked_in,
     close,

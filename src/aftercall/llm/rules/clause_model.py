@@ -13,7 +13,8 @@
 
 `agreements.json` tells whether a clause of the agent says what is to be done: "so that's a cleaning
 on Thursday". `facts.json` tells whether a clause states a fact that lasts, `fact_kinds.json` which
-kind of fact. They look at the words of a clause, its place, and the talk around it. `tools/train_reader.py` makes
+kind of fact. They look at the words of a clause, its place, and the talk around it.
+`tools/train_reader.py` makes
 the same features when it trains; their names are in the files of weights.
 """
 

@@ -33,9 +33,9 @@ from aftercall.llm.rules.clause_model import (
 )
 from aftercall.llm.rules.state import (
     ACTED_ON,
-    HeardDay,
     Item,
     RequestState,
+    RequestTalk,
     asked_in,
     find_whole,
     put_right,
@@ -56,14 +56,6 @@ MAX_FEATURED_WORDS = 40
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
 _AGREES = load_patterns("aftercall.llm.rules", "state")["agrees"]
 NAMED_KINDS: tuple[RequestKind, ...] = ("issue", "note", "reminder")
-
-
-class RequestTalk(NamedTuple):
-    """A call as far as its requests are concerned."""
-
-    acts: list[Act]
-    state: RequestState
-    days: list[HeardDay]
 
 
 def judge(talk: RequestTalk) -> RequestState:
@@ -156,7 +148,6 @@ def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
             same_kind=first.kind == second.kind,
             sure=sure,
             agreed=(round(first.agreed * 3), round(second.agreed * 3)),
-            agreed_asked=(second.asked > 0, round(second.agreed * 3)),
             agreed_apart=(
                 bool(second.agreed_in - first.agreed_in),
                 bool(first.agreed_in - second.agreed_in),
@@ -370,8 +361,10 @@ class RequestClauses:
         asks = [at for at, act in enumerate(self.acts) if self._is_ask(act)]
         asked = bisect_left(self.acts, self._asked, key=lambda act: act.seq)
         self._ask = asks[0] if asks else asked
-        self.acts = self.acts[max(0, self._ask - MAX_AROUND) : self._ask + MAX_AROUND]
+        before = max(0, self._ask - MAX_AROUND)
+        self.acts = self.acts[before : self._ask + MAX_AROUND]
         self._ask = min(self._ask, MAX_AROUND)
+        self._agreed = {place - start - before for place in self._item.agreed_in}
         self._heard = [told_in(act.clause.text) for act in self.acts]
         self._times_said = Counter(itertools.chain.from_iterable(self._heard))
         self._by_speaker = {"caller": set[str](), "agent": set[str]()}
@@ -383,7 +376,7 @@ class RequestClauses:
         near_items = (*self._others, self._item)
         asked_too = [item for item in near_items if item.confidence >= ASKED]
         self._asked_items = [(asked_in(one), one is self._item) for one in asked_too]
-        self._around = [self._look(act) for act in self.acts]
+        self._around = [self._look(place) for place in range(len(self.acts))]
 
     @property
     def places(self) -> list[int]:
@@ -407,13 +400,15 @@ class RequestClauses:
                 plain=without_opening(around.plain),
             )
 
-    def _look(self, act: Act) -> ClausePlace:
+    def _look(self, place: int) -> ClausePlace:
+        act = self.acts[place]
         plain = put_right(act.clause.plain)
+        is_said_back = any(plain.said in each for each in self._item.confirmed)
         return ClausePlace(
             plain,
             is_ask=self._is_ask(act),
             is_taken=any(plain.said in each for each in self._item.details),
-            is_confirmed=any(plain.said in each for each in self._item.confirmed),
+            is_confirmed=is_said_back or place in self._agreed,
             topic=self._name_topic(act),
         )
 

@@ -23,11 +23,11 @@ from aftercall.llm.rules.clause_model import (
     mark,
     named,
 )
-from aftercall.llm.rules.judgement import RequestTalk
 from aftercall.llm.rules.state import (
     Item,
     Offer,
     RequestState,
+    RequestTalk,
     add,
     asked_in,
     change_number,

@@ -23,11 +23,17 @@ from aftercall.llm.rules.agreements import take_agreements
 from aftercall.llm.rules.asking import ToldRequest, add_care, gather_details, tell_items
 from aftercall.llm.rules.clause_model import TalkTurn
 from aftercall.llm.rules.facts import find_facts, read_identity, read_profile
-from aftercall.llm.rules.judgement import RequestTalk, judge
+from aftercall.llm.rules.judgement import judge
 from aftercall.llm.rules.offers import find_promises, reopen
 from aftercall.llm.rules.reducer import apply
 from aftercall.llm.rules.request_days import choose_days
-from aftercall.llm.rules.state import ACTED_ON, MAY_BE, HeardDay, RequestState
+from aftercall.llm.rules.state import (
+    ACTED_ON,
+    MAY_BE,
+    HeardDay,
+    RequestState,
+    RequestTalk,
+)
 from aftercall.llm.rules.titles import (
     MIN_TOLD,
     names_deed,

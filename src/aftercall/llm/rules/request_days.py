@@ -21,8 +21,13 @@ from aftercall.llm.rules.clause_model import (
     mark,
     named,
 )
-from aftercall.llm.rules.judgement import RequestTalk
-from aftercall.llm.rules.state import ACTED_ON, HeardDay, RequestState, asked_in
+from aftercall.llm.rules.state import (
+    ACTED_ON,
+    HeardDay,
+    RequestState,
+    RequestTalk,
+    asked_in,
+)
 from aftercall.model.calls import Speaker
 
 NO = "no"

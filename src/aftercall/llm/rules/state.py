@@ -178,6 +178,14 @@ class RequestState(NamedTuple):
         return [mention.day for mention in self.mentions_of(plain)]
 
 
+class RequestTalk(NamedTuple):
+    """A call as far as its requests are concerned."""
+
+    acts: list[Act]
+    state: RequestState
+    days: list[HeardDay]
+
+
 def put(state: RequestState, index: int, item: Item) -> RequestState:
     items = (*state.items[:index], item, *state.items[index + 1 :])
     return state._replace(items=items, current=index)
