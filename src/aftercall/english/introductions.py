@@ -8,19 +8,16 @@ from typing import Literal, NamedTuple
 from aftercall.english.clauses import split_plain_sentences
 from aftercall.english.names import (
     MIN_LIKENESS,
-    MIN_SPELLED,
     NEVER_NAMES,
     NO_NAME,
     PRANKS,
     TITLES,
     describes,
     find_addressed_name,
-    find_spelled,
     given_names,
     has_capitals,
     is_full_name,
     measure_likeness,
-    respell,
     short_forms,
     take_name,
 )
@@ -167,15 +164,9 @@ def find_given_name(text: str, hearing: Hearing) -> GivenName | None:
 def _hear_sentence(
     found: GivenName | None, sentence: Plain, hearing: Hearing
 ) -> GivenName | None:
-    """A fuller name, a correction or an unasked one replaces the name; letters respell it."""
     before = found.name if found else ""
     name = _name_in(sentence, hearing) or _maybe_bare(sentence, before, hearing)
-    if name:
-        return _choose_name(before, name, sentence, hearing)
-    spelled = find_spelled(sentence) if found else ""
-    if found and spelled:
-        return GivenName(respell(found.name, spelled), found.corrects)
-    return found
+    return _choose_name(before, name, sentence, hearing) if name else found
 
 
 def _choose_name(
@@ -183,34 +174,31 @@ def _choose_name(
 ) -> GivenName:
     """Of two names said in one turn the fuller one, or both where they are its parts."""
     corrects = bool(_CORRECTS.match(sentence.text))
-    is_new = not hearing.is_asked or not before or _is_fuller(before, name)
-    is_new = is_new or (" " in name and " " not in before)
-    if corrects or (is_new and len(name.split()) >= len(before.split())):
-        return GivenName(name, corrects)
-    if not hearing.is_asked or not _is_other_part(sentence, before, name):
-        return GivenName(before)
-    is_first = hearing.is_own or before.lower() in given_names()
-    return GivenName(f"{before} {name}" if is_first else f"{name} {before}")
+    is_asked = hearing.is_asked and not corrects
+    if is_asked and before and _is_other_part(sentence, before, name):
+        is_first = before.lower() in given_names() or hearing.is_own
+        return GivenName(f"{before} {name}" if is_first else f"{name} {before}")
+    is_other = is_asked and " " in before and not _is_fuller(before, name)
+    is_less = is_other or len(name.split()) < len(before.split())
+    return GivenName(before) if is_less and not corrects else GivenName(name, corrects)
 
 
 def _is_other_part(sentence: Plain, before: str, name: str) -> bool:
     """ "Fairclough. Dominic.", "Fairclough. First name Dominic"."""
     is_one = " " not in f"{before}{name}" and not _is_alike(before, name)
-    said = sentence.text.removeprefix("first name ").split()
     is_rare = name.lower() in given_names() or name.lower() not in listed_words()
-    return is_one and is_rare and len(said) == 1
+    said = sentence.text.removeprefix("first name ")
+    return is_one and is_rare and " " not in said
 
 
 def _is_fuller(short: str, name: str) -> bool:
     """Whether a name holds every part of another, in full or as the beginning of a part."""
     parts, whole = short.lower().split(), name.lower().split()
-    is_held = all(any(_is_short(part, other) for other in whole) for part in parts)
-    return is_held and sorted(parts) != sorted(whole) and len(whole) >= len(parts)
+    return all(any(_is_short(part, other) for other in whole) for part in parts)
 
 
 def _is_short(part: str, name: str) -> bool:
-    is_start = len(part) >= MIN_SPELLED and name.startswith(part)
-    return part == name or is_start or part in short_forms().get(name, ())
+    return name.startswith(part) or part in short_forms().get(name, ())
 
 
 def _maybe_bare(sentence: Plain, before: str, hearing: Hearing) -> str:
@@ -259,11 +247,11 @@ def _counts(
     sentence: Plain, at: int, name: str, match: re.Match[str], hearing: Hearing
 ) -> bool:
     """Whether a name behind a phrase like "this is" is the caller's."""
-    is_full, is_sure = len(name.split()) > 1, match.re is not _OPENING
-    if is_full and describes(name):
+    if describes(name):
         return False
+    is_sure = match.re is not _OPENING
     is_first = hearing.is_opening and not hearing.is_answer
-    is_written = is_full and (is_sure or is_first) and has_capitals(sentence)
+    is_written = " " in name and (is_sure or is_first) and has_capitals(sentence)
     if is_written or " name is" in f" {match.group()}":
         return True
     is_free = is_sure or hearing.is_opening or hearing.is_asked
@@ -276,20 +264,22 @@ def _named_first(sentence: Plain) -> str:
     lead = re.match(_LEAD, sentence.text)
     at = sentence.index(lead.end()) if lead else 0
     name = take_name(sentence, at)
-    if not name or describes(name):
-        return ""
     after = _after(sentence, at, name)
-    is_known = len(name.split()) > 1 or name.lower() in given_names()
-    is_from = after == "from" and is_known and has_capitals(sentence)
-    is_own = bool(_OWN_AFTER.search(sentence.text)) and after in ("is", "this")
+    is_known = " " in name or name.lower() in given_names()
+    is_from = after == "from" and is_known
+    is_own = bool(_OWN_AFTER.search(sentence.text))
     return name if after in _SPEAKS or is_from or is_own else ""
+
+
+def _skip_titles(sentence: Plain, at: int) -> int:
+    while at < len(sentence.words) and sentence.words[at].norm in TITLES:
+        at += 1
+    return at
 
 
 def _end_of(sentence: Plain, at: int, name: str) -> int:
     """The place behind a name, before which a title may stand."""
-    while at < len(sentence.words) and sentence.words[at].norm in TITLES:
-        at += 1
-    return at + len(name.split())
+    return _skip_titles(sentence, at) + len(name.split())
 
 
 def _after(sentence: Plain, at: int, name: str) -> str:
@@ -302,10 +292,10 @@ def _is_plainly_given(sentence: Plain, at: int, name: str) -> bool:
     after = _after(sentence, at, name)
     end = _end_of(sentence, at, name)
     is_closed = not after or bool(sentence.words[end - 1].stop)
-    is_full = len(name.split()) > 1
+    is_full = " " in name
     is_spelled = is_full and len(after) == 1 and after.isalpha()
-    goes_on = is_spelled or (after in _AFTER and (is_full or after not in _AFTER_FULL))
-    return (is_closed or goes_on) and not describes(name)
+    goes_on = after in _AFTER and (is_full or after not in _AFTER_FULL)
+    return is_closed or is_spelled or goes_on
 
 
 def _fuller_after(sentence: Plain, at: int, name: str) -> str:
@@ -313,14 +303,14 @@ def _fuller_after(sentence: Plain, at: int, name: str) -> str:
     end = _end_of(sentence, at, name)
     norms = [word.norm for word in sentence.words[end:]]
     end += len(list(itertools.takewhile(_SPOKEN_BETWEEN.__contains__, norms)))
-    is_apart = "," in (word.stop for word in sentence.words[at:end])
-    fuller = take_name(sentence, end) if is_apart else ""
+    fuller = take_name(sentence, end)
     return fuller if len(fuller.split()) > len(name.split()) else name
 
 
 def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
     """A sentence that is nothing but a name."""
-    at = _skip_to_name(sentence)
+    lead = re.match(_LEAD, f"{sentence.text} ")
+    at = _skip_titles(sentence, sentence.index(lead.end()) if lead else 0)
     name = take_name(sentence, at)
     if not name or describes(name):
         return ""
@@ -333,22 +323,6 @@ def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
     is_whole = stop == "," or (is_last and stop in (".", "\n"))
     is_own = _is_fuller(before, name) if before else is_full_name(name.lower().split())
     return name if is_asked or (is_whole and is_own) else ""
-
-
-def _skip_to_name(sentence: Plain) -> int:
-    """Where a bare name may begin: behind small words, titles and spelled letters."""
-    words = sentence.words
-    lead = re.match(_LEAD, f"{sentence.text} ")
-    at = max(sentence.index(lead.end()) if lead else 0, _after_letters(sentence))
-    while at < len(words) - 1 and words[at].norm in TITLES:
-        at += 1
-    return at
-
-
-def _after_letters(sentence: Plain) -> int:
-    letters = [at for at, word in enumerate(sentence.words) if len(word.norm) == 1]
-    is_followed = bool(letters) and letters[-1] + 1 < len(sentence.words)
-    return letters[-1] + 1 if is_followed and len(letters) >= MIN_SPELLED else 0
 
 
 Speaker = Literal["agent", "caller"]
@@ -477,12 +451,8 @@ def find_call_name(texts: Iterable[str]) -> str | None:
 
 
 def find_pronouns(texts: Iterable[str]) -> str | None:
-    """ "My pronouns are they/them", "she/her"; not those of somebody else."""
+    """ "My pronouns are they/them", "she/her"."""
     for sentence in _all_sentences(texts):
-        if "pronouns" in sentence.text and re.search(
-            r"\b(?:his|her|their) pronouns", sentence.text
-        ):
-            continue
         match = _PRONOUNS.search(sentence.text)
         if match:
             return f"{match['first']}/{match['second']}"

@@ -1,7 +1,7 @@
 """Masks: the values of secrets blotted out of texts, however they are said again.
 
-One pass over a text finds all values at once: time grows with the text and with the values, not with
-their product. Strings in, strings out.
+One pass over a text finds all values at once: time grows with the text and with the values, not
+with their product. Strings in, strings out.
 """
 
 import re

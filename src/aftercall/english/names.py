@@ -170,32 +170,6 @@ def is_full_name(parts: list[str]) -> bool:
     )
 
 
-def find_spelled(sentence: Plain) -> str:
-    """The word that is spelled out letter by letter: "P E double L"."""
-    best, letters, repeat = "", "", 1
-    for word in (*sentence.words, None):
-        norm = word.norm if word else ""
-        if norm in ("double", "triple"):
-            repeat = 2 if norm == "double" else 3
-        elif len(norm) == 1 and norm.isalpha():
-            letters, repeat = letters + norm * repeat, 1
-        else:
-            best, letters = max(best, letters, key=len), ""
-    return best if len(best) >= MIN_SPELLED else ""
-
-
-def respell(name: str, spelled: str) -> str:
-    """The name with the part that sounds like the spelled word written as it was spelled."""
-    parts = name.split()
-    alike = [measure_likeness(part.lower(), spelled) for part in parts]
-    best = max(range(len(parts)), key=lambda index: alike[index])
-    part = parts[best].lower()
-    is_there = spelled in part and not part.endswith(("'s", "’s"))
-    if alike[best] >= MIN_LIKENESS and not is_there:
-        parts[best] = spelled.capitalize()
-    return " ".join(parts)
-
-
 def measure_likeness(first: str, second: str) -> float:
     """How alike two words are written: 1 for the same, 0 for no letter in common."""
     return SequenceMatcher(None, first, second).ratio()
