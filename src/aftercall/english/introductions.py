@@ -40,7 +40,6 @@ _LEAD = (
 _SURE = tuple(
     compile_pattern(pattern)
     for pattern in (
-        r"(?:^|.*? )my (?:full |first |own |last |sur|family )?(?:name is|names)(?: also| my)?",
         rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}(?:this is(?: actually)?|here is)",
         rf"^{_LEAD}(?:myself|you (?:are )?(?:speak|speaking|talking) (?:to|with))",
         r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
@@ -48,7 +47,6 @@ _SURE = tuple(
         r"(?:^|.*? )(?:the |that is )?(?:sur|last )?(?:name (?:is|of)|names)",
         r"^(?:well|or|first name)",
         r".*my name is not \S+(?: \S+)? (?:it is|but)",
-        r"^(?P<own>\S+) (?:\S+ ){1,3}put(?= (?P=own) )",
     )
 )
 _OPENING = compile_pattern(
@@ -74,7 +72,6 @@ _IN_FULL = re.compile(
     r"(?: (?:(?:[A-Za-z]|double)(?:[ .,]+|$))+)?"
     r" ?(?P<full>[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){1,2})"
 )
-_OF_OTHERS = vocabulary("her his their my she he they was for tell ask")
 # Two people on one phone: only a full name tells whose profile it is.
 _TWO = re.compile(
     r"(?:\b(?:[Ii]t[’']s|[Tt]his is|[Ww]e[’']re) |^|[.!?] )(?P<one>[A-Z][a-z]+)"
@@ -112,7 +109,6 @@ _OTHERS_NAME = re.compile(
 )
 _OWN_NAME = re.compile(r"(?<!in )(?<!under )\byour (?:own |full |first )?name\b", re.I)
 _CORRECTS = compile_pattern(r"^(?:no|sorry|actually|wait)|.* not \S+|.*i said")
-_MIN_ECHO = 0.6
 _GREETS = re.compile(
     r"\b(?:help|assist|do for|can i do|calling|speaking|hear|need|going|how are)\b",
     re.I,
@@ -216,12 +212,11 @@ def _said_in_full(text: str) -> str:
         parts = match["full"].split()
         before = text[: match.start()].split()
         is_whole = not before or before[-1][0].islower() or before[-1][-1] in ".,!?"
-        is_others = bool(_OF_OTHERS & {word.lower() for word in before[-4:]})
         plain = word_class("stop") | word_class("hesitation")
         is_name = not any(
             part.lower() in plain or NO_NAME.match(part.lower()) for part in parts
         )
-        if is_whole and is_name and not is_others and match["part"] in parts:
+        if is_whole and is_name and match["part"] in parts:
             return match["full"]
     return ""
 
@@ -366,10 +361,9 @@ class NameListener:
 def _echoes(text: str, name: str) -> bool:
     """Whether an agent says a name back to ask for it: "Fans McReady?" """
     asked = [part for part in _PARTS.split(text) if "?" in part]
-    said = [word.strip(",?").lower() for word in " ".join(asked[:1]).split()]
-    is_short = len(said) <= len(name.split()) + 3
-    pairs = itertools.product(said, name.lower().split())
-    return is_short and any(measure_likeness(*pair) >= _MIN_ECHO for pair in pairs)
+    said = " ".join(asked[:1]).replace(",", "").replace("?", "")
+    is_short = len(said.split()) <= len(name.split()) + 3
+    return is_short and _sounds_alike(said, name)
 
 
 def resolve_name(turns: Iterable[tuple[Speaker, str]]) -> str | None:
@@ -395,10 +389,8 @@ def _follow_names(turns: list[tuple[Speaker, str]]) -> str:
         if given is None:
             continue
         is_other = given.is_own and not _is_alike(best, given.name)
-        if not best or is_other or _is_fuller(best, given.name):
+        if not best or is_other or _is_fuller(best, given.name) or _rights(given, best):
             best = given.name
-        elif given.corrects:
-            best = _joined(best, given)
     return best
 
 
@@ -417,21 +409,18 @@ def _is_alike(one: str, other: str) -> bool:
     return any(_is_short(*pair) or _is_short(*pair[::-1]) for pair in pairs)
 
 
-def _joined(best: str, given: GivenName) -> str:
-    """A corrected part keeps the parts beside it; what sounds otherwise is somebody else's."""
-    parts = best.split()
-    pairs = itertools.product(best.lower().split(), given.name.lower().split())
-    alike = [measure_likeness(*pair) for pair in pairs]
-    if parts and max(alike) < MIN_LIKENESS:
-        return best
-    if " " in given.name or len(parts) < 2:
-        return given.name
-    parts[alike.index(max(alike))] = given.name
-    return " ".join(parts)
+def _rights(given: GivenName, best: str) -> bool:
+    """Whether a name sets another right; what sounds otherwise is somebody else's."""
+    is_whole = len(given.name.split()) >= len(best.split())
+    return given.corrects and is_whole and _sounds_alike(best, given.name)
+
+
+def _sounds_alike(one: str, other: str) -> bool:
+    pairs = itertools.product(one.lower().split(), other.lower().split())
+    return any(measure_likeness(*pair) >= MIN_LIKENESS for pair in pairs)
 
 
 _CALLED = _PATTERNS["called"]
-_NOT_CALLED = re.compile(r"(?:not|never|nobody|if) (?:\S+ )?$")
 _PRONOUNS = _PATTERNS["pronouns"]
 _SLASHED = re.compile(r"\b(she|he|they)/(her|him|them)\b")
 
@@ -444,8 +433,7 @@ def find_call_name(texts: Iterable[str]) -> str | None:
             name = take_name(sentence, at)
             norm = sentence.words[at].norm if at < len(sentence.words) else ""
             is_plain = norm in word_class("stop") and norm not in given_names()
-            is_denied = _NOT_CALLED.search(sentence.text[: match.start()])
-            if name and not is_plain and not is_denied and not describes(name):
+            if name and not is_plain and not describes(name):
                 return name
     return None
 

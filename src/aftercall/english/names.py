@@ -14,21 +14,12 @@ from importlib.resources import files
 from aftercall.english.text import Plain, Word, normalise
 from aftercall.english.words import is_descriptive, listed_words, vocabulary, word_class
 
-_NATIONAL = re.compile(
-    r"(?:[a-z]{3,}(?:ish|ese)|[a-z]{4,}ian|german|french|dutch|greek|american)$"
-)
 _PARTICLES = vocabulary("de der den da di du la le van von bin al el del dos ter")
 NEVER_NAMES = vocabulary(
     """
     monday tuesday wednesday thursday friday saturday sunday january february october november
     december english mister mrs christmas easter god jesus i me ok hello hi yes no thanks please
     street road lane avenue sorry speaker g'day
-    """
-)
-_PLACES = vocabulary(
-    """
-    street road lane avenue way drive court close row square park house hall hill new city
-    county station chapel church school clinic hospital centre center
     """
 )
 # Days, figures, what somebody owns, addresses.
@@ -45,9 +36,6 @@ PRANKS = {
         re.I,
     ),
 }
-_OF_OTHERS = vocabulary(
-    "for with to from about her his their my tell ask mr mrs ms miss dr"
-)
 _MAX_PARTS = 4
 MIN_SPELLED = 3
 MIN_LIKENESS = 0.5
@@ -159,12 +147,12 @@ def _is_description(parts: list[str]) -> bool:
     """ "Very happy", "needing oil", "Scottish": what follows "I'm" is no name then."""
     if len(parts) > 1:
         return parts[0] in word_class("descriptive") or bool(_DOING.match(parts[0]))
-    return is_descriptive(parts[0]) or bool(_NATIONAL.match(parts[0]))
+    return is_descriptive(parts[0])
 
 
 def is_full_name(parts: list[str]) -> bool:
-    """Whether words are a first and a last name, and neither a place nor a description."""
-    plain = word_class("stop") | _PLACES
+    """Whether words are a first and a last name, and no description."""
+    plain = word_class("stop")
     return len(parts) > 1 and not any(
         part in plain or is_descriptive(part) for part in parts
     )
@@ -186,7 +174,7 @@ def find_addressed_name(said: str, answer: str) -> str:
     """The full name in a caller's words by part of which the agent speaks to them at once.
 
     "Ernest Blakey, about my order." "Certainly, Mr Blakey." After a title the agent says the last
-    name, else the first. A name that the caller gives as somebody else's is none.
+    name, else the first.
     """
     other = r"[A-Z][\w'’-]+"
     for address in _ADDRESSES.finditer(answer):
@@ -194,10 +182,8 @@ def find_addressed_name(said: str, answer: str) -> str:
         full = f"{other} {part}" if address["title"] else f"{part} {other}"
         for match in re.finditer(rf"(?<![\w'’-]){full}(?![\w-])", said):
             name = match.group()
-            before = said[: match.start()].lower().split()
-            is_own = _OF_OTHERS.isdisjoint(before[-2:])
             is_full = is_full_name(name.lower().split())
-            if is_own and is_full and take_name(normalise(name), 0) == name:
+            if is_full and take_name(normalise(name), 0) == name:
                 return name
     return ""
 
