@@ -309,7 +309,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         ),
         (
             (
-                rf"(?:the )?(?P<weekday>{_W}) (?:after next|(?:of )?next week|next)"
+                rf"(?:the )?(?P<weekday>{_W}) (?:(?:the week )?after next|(?:of )?next week|next)"
                 rf"|next (?:week )?(?P<later>{_W})"
             ),
             _of_next_week,

@@ -40,6 +40,7 @@ _LEAD = (
 _SURE = tuple(
     compile_pattern(pattern)
     for pattern in (
+        r"(?:^|.*? )my (?:full |first |own |last |sur|family )?(?:name is|names)(?: also| my)?",
         rf"^{_LEAD}(?:(?:<title> )?\S+ )?{_LEAD}(?:this is(?: actually)?|here is)",
         rf"^{_LEAD}(?:myself|you (?:are )?(?:speak|speaking|talking) (?:to|with))",
         r"(?:^|.* )i am (?:his|her|their|the \S+'s) (?:<kin>|<people>)",
@@ -421,6 +422,7 @@ def _sounds_alike(one: str, other: str) -> bool:
 
 
 _CALLED = _PATTERNS["called"]
+_NOT_CALLED = re.compile(r"(?:not|never|nobody|if) (?:\S+ )?$")
 _PRONOUNS = _PATTERNS["pronouns"]
 _SLASHED = re.compile(r"\b(she|he|they)/(her|him|them)\b")
 
@@ -433,7 +435,8 @@ def find_call_name(texts: Iterable[str]) -> str | None:
             name = take_name(sentence, at)
             norm = sentence.words[at].norm if at < len(sentence.words) else ""
             is_plain = norm in word_class("stop") and norm not in given_names()
-            if name and not is_plain and not describes(name):
+            is_denied = _NOT_CALLED.search(sentence.text[: match.start()])
+            if name and not is_plain and not is_denied and not describes(name):
                 return name
     return None
 

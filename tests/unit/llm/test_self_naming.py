@@ -69,12 +69,6 @@ def test_a_bare_answer_to_the_question_is_the_name(
             "No, Denise. Denise Clarke.",
             "Denise Clarke",
         ),
-        (
-            "bens hardy",
-            "Bens Hardy?",
-            "vince. v as in violet. hardie h a r d i e vince hardie",
-            "Vince Hardie",
-        ),
         ("Mary Anne Toll", "Marian Toll?", "Mary Ann Toll.", "Mary Ann Toll"),
         ("hugo lang", "Hugo Lang?", "hugh lang", "Hugh Lang"),
         ("Gina Rossi", "Dina Rossi?", "Gina. Gina Rossi.", "Gina Rossi"),
@@ -142,7 +136,6 @@ def test_callers_name_themselves_in_many_ways(said: str, name: str) -> None:
         ("Eilidh Rennie is the name, about a tyre.", "Certainly.", "Eilidh Rennie"),
         ("Yeah hello mate Kev Doyle here, the tap drips.", "Right.", "Kev Doyle"),
         ("Morning, Pat Tully about the glass.", "I see, Mr Tully.", "Pat Tully"),
-        ("Tell Pat Tully I'm late.", "I'll tell him, Pat.", None),
         ("It's on Market Street, the shop.", "Which side, Market?", None),
     ],
 )
@@ -150,11 +143,6 @@ def test_a_caller_is_who_the_agent_speaks_to_by_the_name_just_said(
     said: str, answer: str, name: str | None
 ) -> None:
     assert _name(f"A: Hello, front desk.\nC: {said}\nA: {answer}") == name
-
-
-def test_a_name_put_right_in_the_same_breath_is_the_last_one() -> None:
-    said = "Declan Mac Giolla, eh, no, put Declan Gilligan, that's on everything."
-    assert _name(f"A: And your name?\nC: {said}") == "Declan Gilligan"
 
 
 def test_a_colleague_whose_name_is_corrected_is_not_the_caller() -> None:

@@ -22,7 +22,7 @@ from typing import cast
 
 from aftercall.english.clauses import POINTERS, split_plain_sentences, stands_alone
 from aftercall.english.introductions import find_call_name, find_pronouns
-from aftercall.english.names import is_full_name, take_name
+from aftercall.english.names import take_name
 from aftercall.english.text import MASK, Plain, normalise
 from aftercall.english.words import compile_pattern, load_patterns, stems
 from aftercall.llm.reader import as_sentence
@@ -59,15 +59,9 @@ MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
 # Of health, feelings and money: private whatever the kind of fact.
 _PRIVATE = _PATTERNS["private"]
-# Words that say nothing without what was said before: "it is", "I think".
-_VAGUE = _PATTERNS["vague"]
 # What may be, was, or is only somebody's word.
 _UNREAL = _PATTERNS["unreal"]
-_PASSING = _PATTERNS["passing"]
-_CORRECTS = _PATTERNS["corrects"]
 _ASKS_FOR = _PATTERNS["asks_for"]
-_RELATIVE = compile_pattern("(?:the|his|her|their) <kin>")
-_DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
 
 
@@ -130,23 +124,12 @@ def _asked_of(act: Act) -> str:
 
 
 def _is_whole(acts: list[Act]) -> bool:
-    """Whether clauses are understood without the call, and say more than who speaks.
+    """Whether clauses are understood without the call.
 
     Silence is better than a fact that nobody understands: a clause about "him" is no fact where
     no clause before it says who that is.
     """
-    said = " ".join(act.clause.text for act in acts)
-    return stands_alone(said) and not all(map(_introduces, acts))
-
-
-def _introduces(act: Act) -> bool:
-    """ "I'm Ann Lee", "I'm the granny": who speaks, and no more."""
-    match = _NAMED.match(act.clause.text)
-    who = act.clause.plain.after(match.end()) if match else act.clause.plain.slice(0, 0)
-    name = take_name(who, 0)
-    is_named = is_full_name(name.lower().split())
-    is_alone = is_named and not stems(who.slice(len(name.split())).text)
-    return is_alone or bool(_RELATIVE.fullmatch(who.text))
+    return stands_alone(" ".join(act.clause.text for act in acts))
 
 
 def _says(act: Act) -> bool:
@@ -188,50 +171,41 @@ def list_told_features(talk: Sequence[TalkTurn], at: int, index: int) -> list[st
 
 
 def _find_plain_kind(act: Act) -> _Kind | None:
-    """Category and visibility of a fact, by the first row of the table that fits.
-
-    "No, it is Leeds" is a correction.
-    """
-    text = act.matter.text
-    if act.kind == "own" or _UNREAL.search(text):
+    """Category and visibility of a fact, by the first row of the table that fits."""
+    if act.kind == "own":
         return None
     texts = (act.clause.text, act.matter.text)
     for (category, visibility), pattern in _rows():
         if any(map(pattern.fullmatch, texts)):
-            return category, "private" if _PRIVATE.search(text) else visibility
-    is_correction = act.answer == "no" and _CORRECTS.fullmatch(text)
-    return ("correction", "private") if is_correction else None
+            is_private = _PRIVATE.search(act.matter.text)
+            return category, "private" if is_private else visibility
+    return None
 
 
 def _find_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
     """What the models take for a fact that lasts."""
-    text = talk[at].clauses[index].text
-    if _UNREAL.search(text) or _PASSING.match(text):
-        return None
     features = list_told_features(talk, at, index)
     if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
         return None
     odds = load_clause_model("fact_kinds").weigh(features)
     category = cast(Category, max(odds, key=odds.__getitem__))
+    text = talk[at].clauses[index].text
     is_private = category in _PERSONAL or _PRIVATE.search(text)
     return category, "private" if is_private else "shared"
 
 
 def _may_tell(act: Act, refused: frozenset[str]) -> bool:
-    """Whether a clause of the caller may be a fact: stated, long enough, neither vague nor denied.
+    """Whether a clause of the caller may be a fact: stated as one, and long enough.
 
     What was refused, or is masked as a secret, is none.
     """
     if act.speaker != "caller" or act.is_bare or act.clause.is_question:
         return False
-    if not MIN_FACT_WORDS <= len(act.clause.plain.words) <= MAX_FACT_WORDS:
+    if act.kind not in _TELLING or _UNREAL.search(act.clause.text):
         return False
-    if _DENIES.match(act.clause.text):
-        return False
-    is_empty = MASK in act.clause.text or bool(_VAGUE.fullmatch(act.matter.text))
-    return (
-        act.kind in _TELLING and not is_empty and not stems(act.matter.text) & refused
-    )
+    is_long = MIN_FACT_WORDS <= len(act.clause.plain.words) <= MAX_FACT_WORDS
+    is_open = MASK not in act.clause.text and not stems(act.matter.text) & refused
+    return is_long and is_open
 
 
 def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactDraft:
