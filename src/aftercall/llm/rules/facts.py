@@ -1,30 +1,27 @@
-"""Facts that a caller plainly tells: by one table of patterns, and by a model of clauses.
+"""Facts that a caller plainly tells: by a few patterns, and by a model of clauses.
 
 Each clause of the caller goes through these steps:
 
-1. What is asked, denied, supposed, refused or hidden as a secret is no fact.
-2. Plain forms (habits, home, family, how to be reached) are in a table with their kind.
+1. What is asked, supposed, refused or hidden as a secret is no fact.
+2. Plain forms (tastes, habits, home, family, feelings) have a pattern for each kind of fact.
 3. Of others, the model `facts` says how likely they state something that lasts, and `fact_kinds`
    which kind of fact it is; personal kinds are private.
 4. A clause that is not understood alone is told with the one before it: with the caller's own
    statement, or with what the agent asked for ("Address: 4 Mill Lane"). If the clause before is
    a fact already, both are one.
-5. What still needs the call to be understood, or only says who speaks, is left out.
+5. What still needs the call to be understood is left out.
 """
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import cast
 
 from aftercall.english.clauses import POINTERS, split_plain_sentences, stands_alone
 from aftercall.english.introductions import find_call_name, find_pronouns
 from aftercall.english.names import take_name
 from aftercall.english.text import MASK, Plain, normalise
-from aftercall.english.words import compile_pattern, load_patterns, stems
+from aftercall.english.words import load_patterns, stems
 from aftercall.llm.reader import as_sentence
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import is_taken_back
@@ -63,17 +60,13 @@ _PRIVATE = _PATTERNS["private"]
 _UNREAL = _PATTERNS["unreal"]
 _ASKS_FOR = _PATTERNS["asks_for"]
 _Kind = tuple[Category, Visibility]
-
-
-@cache
-def _rows() -> tuple[tuple[_Kind, re.Pattern[str]], ...]:
-    """The patterns of `facts.toml` in order, each with the kind of fact it finds."""
-    text = files(__package__).joinpath("facts.toml").read_text("utf-8")
-    return tuple(
-        ((row["category"], row["visibility"]), compile_pattern(pattern))
-        for row in tomllib.loads(text)["fact"]
-        for pattern in row["patterns"]
-    )
+# Plain forms of what a caller tells that lasts, by the kind of fact they are.
+_PLAIN: dict[Category, re.Pattern[str]] = {
+    "preference": _PATTERNS["preference"],
+    "routine": _PATTERNS["routine"],
+    "person": _PATTERNS["person"],
+    "emotional": _PATTERNS["emotional"],
+}
 
 
 def find_facts(
@@ -171,14 +164,12 @@ def list_told_features(talk: Sequence[TalkTurn], at: int, index: int) -> list[st
 
 
 def _find_plain_kind(act: Act) -> _Kind | None:
-    """Category and visibility of a fact, by the first row of the table that fits."""
-    if act.kind == "own":
-        return None
+    """Category and visibility of a fact, by the first of the plain forms that fits."""
     texts = (act.clause.text, act.matter.text)
-    for (category, visibility), pattern in _rows():
-        if any(map(pattern.fullmatch, texts)):
-            is_private = _PRIVATE.search(act.matter.text)
-            return category, "private" if is_private else visibility
+    for category, pattern in _PLAIN.items():
+        if act.kind != "own" and any(map(pattern.fullmatch, texts)):
+            is_private = category == "emotional" or _PRIVATE.search(act.matter.text)
+            return category, "private" if is_private else "shared"
     return None
 
 
