@@ -60,7 +60,6 @@ _PREDICATES = vocabulary(
     """
 )
 _TWICE_MEANT = vocabulary("very really so had that many bye")
-_ARTICLES = vocabulary("a an the my our your this")
 
 
 class Word(NamedTuple):
@@ -278,7 +277,7 @@ def _drop_false_starts(words: list[Word]) -> list[Word]:
     Most texts hold no word twice at such a distance, and are not looked at word by word.
     """
     for length in (4, 3, 2, 1):
-        norms = ["a" if word.norm in _ARTICLES else word.norm for word in words]
+        norms = [word.norm for word in words]
         if any(map(eq, norms, norms[length:])):
             words = _drop_repeated(words, length)
     return words
@@ -295,14 +294,8 @@ def _drop_repeated(words: list[Word], length: int) -> list[Word]:
 
 
 def _is_repeated(first: list[Word], second: list[Word]) -> bool:
-    if not first:
-        return False
     norms = [word.norm for word in first]
-    if len(norms) == 1 and norms[0] in _ARTICLES and second[0].norm in _ARTICLES:
-        return True
     if norms != [word.norm for word in second] or first[-1].stop in _ENDS:
-        return False
-    if first[0].start == second[0].start:
         return False
     return not any(
         (len(norm) == 1 and norm not in "ia")
