@@ -126,13 +126,6 @@ class GivenName(NamedTuple):
     """Whether the agent asked for the caller's own name."""
 
 
-def asks_name(text: str) -> bool:
-    """Whether an agent asks the caller for a name."""
-    plain = text.replace("’", "'")
-    is_others = bool(_OTHERS_NAME.search(plain)) and not _OWN_NAME.search(plain)
-    return bool(_ASKS_NAME.search(plain)) and not is_others
-
-
 class Hearing(NamedTuple):
     """How much a name in a turn of the caller counts, by what the agent said before it."""
 
@@ -151,19 +144,14 @@ def find_given_name(text: str, hearing: Hearing) -> GivenName | None:
     """
     found: GivenName | None = None
     for sentence in _all_sentences(cut_text(text)):
-        found = _hear_sentence(found, sentence, hearing)
+        before = found.name if found else ""
+        name = _name_in(sentence, hearing) or _bare_name(sentence, before, hearing)
+        if name:
+            found = _choose_name(before, name, sentence, hearing)
     full = "" if hearing.is_others else _said_in_full(text)
     if full and (found is None or found.name in full.split()):
         return GivenName(full, bool(found and found.corrects))
     return found
-
-
-def _hear_sentence(
-    found: GivenName | None, sentence: Plain, hearing: Hearing
-) -> GivenName | None:
-    before = found.name if found else ""
-    name = _name_in(sentence, hearing) or _maybe_bare(sentence, before, hearing)
-    return _choose_name(before, name, sentence, hearing) if name else found
 
 
 def _choose_name(
@@ -198,15 +186,6 @@ def _is_short(part: str, name: str) -> bool:
     return name.startswith(part) or part in short_forms().get(name, ())
 
 
-def _maybe_bare(sentence: Plain, before: str, hearing: Hearing) -> str:
-    if hearing.is_others and not hearing.is_own:
-        return ""
-    is_first = hearing.is_opening and not hearing.is_answer and has_capitals(sentence)
-    if not hearing.is_asked and not before and not is_first:
-        return ""
-    return _bare_name(sentence, before, is_asked=hearing.is_asked)
-
-
 def _said_in_full(text: str) -> str:
     """ "Quayle. Leonard Quayle": a part, then the whole; so people name themselves."""
     for match in _IN_FULL.finditer(text):
@@ -225,18 +204,16 @@ def _said_in_full(text: str) -> str:
 def _name_in(sentence: Plain, hearing: Hearing) -> str:
     for frame in (*_SURE, _OPENING):
         match = frame.match(sentence.text)
-        if match is None or _is_of_others(match.group()):
+        if match is None:
+            continue
+        others = _OTHERS.search(" ".join(match.group().split()[-5:]))
+        if others and not _RELATED.fullmatch(match.group()):
             continue
         at = sentence.index(match.end())
         name = take_name(sentence, at)
         if name and _counts(sentence, at, name, match, hearing):
             return _fuller_after(sentence, at, name)
     return _named_first(sentence)
-
-
-def _is_of_others(frame: str) -> bool:
-    is_of_others = bool(_OTHERS.search(" ".join(frame.split()[-5:])))
-    return is_of_others and not _RELATED.fullmatch(frame)
 
 
 def _counts(
@@ -303,8 +280,12 @@ def _fuller_after(sentence: Plain, at: int, name: str) -> str:
     return fuller if len(fuller.split()) > len(name.split()) else name
 
 
-def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
-    """A sentence that is nothing but a name."""
+def _bare_name(sentence: Plain, before: str, hearing: Hearing) -> str:
+    """A sentence that is nothing but a name, asked for, said before or at the beginning."""
+    is_first = hearing.is_opening and not hearing.is_answer and has_capitals(sentence)
+    is_heard = hearing.is_asked or before or is_first
+    if not is_heard or (hearing.is_others and not hearing.is_own):
+        return ""
     lead = re.match(_LEAD, f"{sentence.text} ")
     at = _skip_titles(sentence, sentence.index(lead.end()) if lead else 0)
     name = take_name(sentence, at)
@@ -318,7 +299,7 @@ def _bare_name(sentence: Plain, before: str, *, is_asked: bool) -> str:
     is_last = end == len(sentence.words) - 1
     is_whole = stop == "," or (is_last and stop in (".", "\n"))
     is_own = _is_fuller(before, name) if before else is_full_name(name.lower().split())
-    return name if is_asked or (is_whole and is_own) else ""
+    return name if hearing.is_asked or (is_whole and is_own) else ""
 
 
 Speaker = Literal["agent", "caller"]
@@ -349,13 +330,17 @@ class NameListener:
 
     def _hear_agent(self, text: str) -> None:
         """What the agent's words mean for the next answer: a name asked for, or said back."""
+        plain = text.replace("’", "'")
+        is_own = bool(_OWN_NAME.search(plain))
+        is_others = bool(_OTHERS_NAME.search(plain))
+        is_asked = bool(_ASKS_NAME.search(plain)) and (is_own or not is_others)
         is_echoed = bool(self.last) and _echoes(text, self.last)
         self._hearing = Hearing(
-            is_asked=is_echoed or asks_name(text),
+            is_asked=is_echoed or is_asked,
             is_echoed=is_echoed,
             is_answer="?" in text and not _GREETS.search(text),
-            is_others=bool(_OTHERS_NAME.search(text)),
-            is_own=bool(_OWN_NAME.search(text)),
+            is_others=is_others,
+            is_own=is_own,
         )
 
 
