@@ -140,12 +140,9 @@ def describes(name: str) -> bool:
     parts = name.lower().split()
     if parts[0] in word_class("kin") or parts[-1] in word_class("company"):
         return True
-    return parts[0] not in given_names() and _is_description(parts)
-
-
-def _is_description(parts: list[str]) -> bool:
-    """ "Very happy", "needing oil", "Scottish": what follows "I'm" is no name then."""
-    if len(parts) > 1:
+    if parts[0] in given_names():
+        return False
+    if len(parts) > 1:  # "very happy", "needing oil"
         return parts[0] in word_class("descriptive") or bool(_DOING.match(parts[0]))
     return is_descriptive(parts[0])
 
