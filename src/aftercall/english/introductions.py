@@ -276,11 +276,16 @@ def _fuller_after(sentence: Plain, at: int, name: str) -> str:
     return fuller if len(fuller.split()) > len(name.split()) else name
 
 
-def _bare_name(sentence: Plain, before: str, hearing: Hearing) -> str:
-    """A sentence that is nothing but a name, asked for, said before or at the beginning."""
+def _may_be_bare(sentence: Plain, before: str, hearing: Hearing) -> bool:
+    """Whether a bare name counts: asked for, said again or at the beginning."""
     is_first = hearing.is_opening and not hearing.is_answer and has_capitals(sentence)
-    is_heard = hearing.is_asked or before or is_first
-    if not is_heard or (hearing.is_others and not hearing.is_own):
+    is_heard = hearing.is_asked or bool(before) or is_first
+    return is_heard and (hearing.is_own or not hearing.is_others)
+
+
+def _bare_name(sentence: Plain, before: str, hearing: Hearing) -> str:
+    """A sentence that is nothing but a name."""
+    if not _may_be_bare(sentence, before, hearing):
         return ""
     lead = re.match(_LEAD, f"{sentence.text} ")
     at = _skip_titles(sentence, sentence.index(lead.end()) if lead else 0)
