@@ -109,6 +109,9 @@ _REACH = 3  # clauses that a plea for silence reaches back over
 _MAX_GAP_WORDS = 2  # between two clauses of one confidence
 _NEAR = 45  # characters after figures in which a noun may say what they are
 _MIN_FIGURES = 3
+_NUMBERED = re.compile(
+    r"\b(?:order|invoice|ticket|reference|tracking|confirmation|parcel|serial)\b"
+)
 _CARD_FIGURES = 14  # more than any telephone number has
 
 
@@ -277,7 +280,8 @@ def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
         is_shown = run[0].norm[0].isalpha() and _SHOWN.search(sentence.text)
         if governor == "code" and is_shown:
             continue
-        if len(figures) >= _CARD_FIGURES and not governor:
+        is_long = len(figures) >= _CARD_FIGURES
+        if is_long and not governor and not _NUMBERED.search(sentence.text):
             governor = otherwise = "card number"
         if governor:
             yield sentence.source[run[0].start : run[-1].end], governor
