@@ -113,7 +113,7 @@ class ReceptionistSession:
         now = self._known = await asyncio.to_thread(self._read)
         said = cut_text(said)[-1]  # the end of a long turn decides how to answer it
         is_closing = _CLOSING.search(said) is not None
-        changes = _describe_changes(before, now)
+        changes = _describe_changes(before, now, self._turns[-1].seq)
         if changes:
             return (
                 self._goodbye(changes)
@@ -248,7 +248,9 @@ class ReceptionistSession:
 
         Of a long call only the end: all of it is read once it is over.
         """
-        start, end, turns = self._turns[0].at, self._turns[-1].at, self._recent_turns()
+        start = self._turns[0].at
+        end = self._turns[-1].at
+        turns = self._recent_turns()
         call = Call(
             source="live", sid="live", started_at=start, ended_at=end, turns=turns
         )
@@ -266,14 +268,20 @@ class ReceptionistSession:
         return tuple(reversed(recent))
 
 
-def _describe_changes(before: Reading, now: Reading) -> str:
-    """What this turn asked for, changed or called off, in sentences; empty if nothing."""
-    fresh, moved = [], []
+def _describe_changes(before: Reading, now: Reading, seq: int) -> str:
+    """What this turn asked for, changed or called off, in sentences; empty if nothing.
+
+    What only we said back in other words has not changed.
+    """
+    fresh = []
+    moved = []
     for request in now.requests:
         known = _earlier(request, before, now)
         if known is None:
             fresh.append(_confirm(request))
-        elif (request.title, request.due) != (known.title, known.due):
+        elif request.due != known.due or (
+            seq in request.turns and request.title != known.title
+        ):
             moved.append(_confirm(request))
     titles = {item.title for item in before.withdrawn}
     gone = [
@@ -305,7 +313,8 @@ def _earlier(request: Request, before: Reading, now: Reading) -> Request | None:
 
 
 def _confirm(request: Request) -> str:
-    spoken, due = rephrase_title(request.title), request.due
+    spoken = rephrase_title(request.title)
+    due = request.due
     if due is None or str(due.day) in spoken or f"{due:%A}".lower() in spoken.lower():
         return spoken
     preposition = "on" if request.kind in ("booking", "reminder") else "by"
@@ -385,7 +394,8 @@ class _ModelSession:
         """The transcript, what earlier calls left, and the rules' reply, which names what was
         taken down.
         """
-        briefing, zone = self._briefing, self._engine.zone
+        briefing = self._briefing
+        zone = self._engine.zone
         recent = [
             f"{call.at.astimezone(zone):%A, %d %B}: {' '.join(call.summary.split())}"
             for call in briefing.recent

@@ -147,7 +147,8 @@ def split_plain_sentences(plain: Plain) -> list[Plain]:
 def _clauses(sentence: Plain) -> list[Plain]:
     """Cut where a joint or a comma opens a new clause, or where one begins without either."""
     cuts: set[int] = set()
-    text, words = sentence.text, sentence.words
+    text = sentence.text
+    words = sentence.words
     for match in _JOINED.finditer(text):
         at = sentence.index(match.start())
         if at and words[at - 1].norm not in _DANGLING:

@@ -19,6 +19,9 @@ _M = (
 _O = r"(?:\d{1,2}(?:st|nd|rd|th)|first|second|third)"
 _COUNT = r"(?P<count>\d{1,3}|an?|one|couple of|a couple of|a couple|a few)"
 _UNIT = r"(?P<unit>day|week|fortnight|month)s?(?:'s|')?"
+_FROM = (
+    rf"(?:from now|(?:from |on )?(?:today|(?P<tomorrow>tomorrow)|(?P<weekday>{_W})))"
+)
 _PART = r"(?:morning|afternoon|evening|night|lunchtime)"
 # After "the third" these show that no noun follows: "the third floor" is no day.
 _FREE = (
@@ -29,7 +32,6 @@ _FREE = (
 _COUNTS = {"a": 1, "an": 1, "one": 1, "a few": 3}
 _DAYS_OF = {"day": 1, "week": 7, "fortnight": 14}
 _PLACES = {"first": 0, "second": 1, "third": 2, "4th": 3, "last": -1}
-_PARTS_OF_WEEK = {"start": 0, "beginning": 0, "early": 0, "middle": 2, "mid": 2}
 _FEASTS = {
     "christmas eve": (12, 24),
     "christmas day": (12, 25),
@@ -63,18 +65,17 @@ def find_dates(
     `anchor` is the day talked of: "the day before" is the day before it.
     """
     plain = normalise(text) if isinstance(text, str) else text
-    return _find_in(plain.text, today, anchor) if _may_name(plain.text) else []
-
-
-@remember
-def _may_name(text: str) -> bool:
-    """One look rules out most texts before thirty patterns are tried."""
-    return _MAY_NAME.search(text) is not None
+    return _find_in(plain.text, today, anchor)
 
 
 @remember
 def _find_in(text: str, today: date, anchor: date | None) -> list[DateMention]:
-    """Days in one sentence: those named, and those counted from them ("the day before")."""
+    """Days in one sentence: those named, and those counted from them ("the day before").
+
+    One look rules out most texts before all the patterns are tried.
+    """
+    if not _MAY_NAME.search(text):
+        return []
     named = _find_named(text, today, anchor)
     around = [item for item in _reckon(text, named, anchor) if item.day >= today]
     apart = [item for item in named if not _is_taken(item.start, item.end, around)]
@@ -107,8 +108,7 @@ def _is_taken(start: int, end: int, found: list[DateMention]) -> bool:
 
 def _base(match: re.Match[str], today: date, anchor: date | None) -> date:
     """A bare "the twenty-third" is of the month that was talked of last."""
-    is_bare = "bare" in match.groupdict()
-    if not is_bare or anchor is None or anchor <= today:
+    if anchor is None or "bare" not in match.groupdict():
         return today
     return max(today, anchor.replace(day=1) - timedelta(days=1))
 
@@ -128,16 +128,12 @@ def _resolve(
     )
     if not_meant or _REFUSED_AFTER.match(text[match.end() :]):
         return None
-    try:
-        day = resolve(match, today)
-    except (OverflowError, ValueError):
-        return None
+    day = resolve(match, today)
     if day is None:
         return None
     if (shifted := _SHIFTED.search(before)) is not None:
-        moved = _shift(day, shifted)
-        return DateMention(shifted.start(), match.end(), moved) if moved else None
-    if _BEFORE.search(before) and "end of" not in match.group() and day > today:
+        return DateMention(shifted.start(), match.end(), _shift(day, shifted))
+    if _BEFORE.search(before) and "end of" not in match.group():
         day -= timedelta(days=1)
     return DateMention(match.start(), match.end(), day)
 
@@ -175,15 +171,11 @@ def _count(match: re.Match[str]) -> int:
     return int(said) if said.isdecimal() else _COUNTS.get(said, 2)
 
 
-def _in_units(match: re.Match[str], today: date) -> date:
-    return _later(today, _count(match), match["unit"])
-
-
 def _upcoming(number: int, today: date, month: int | None = None) -> date | None:
     """The next such day of a month; today only if its month is named."""
     for offset in range(_MAX_MONTHS_AHEAD):
         end = _month_end(today, offset)
-        if number > end.day or (month and end.month != month):
+        if not 0 < number <= end.day or (month and end.month != month):
             continue
         day = end.replace(day=number)
         if day > today or (month and day == today):
@@ -196,9 +188,29 @@ def _coming(weekday: int, today: date) -> date:
     return today + timedelta(days=(weekday - today.weekday() - 1) % 7 + 1)
 
 
-def _of_next_week(weekday: int, today: date, weeks: int = 1) -> date:
+def _weekday_of(match: re.Match[str], today: date) -> date:
+    return _coming(_weekday(match["weekday"]), today)
+
+
+def _counted_from(match: re.Match[str], today: date) -> date:
+    """ "A week today", "two weeks on Friday", "Friday week"."""
+    start = _weekday_of(match, today) if match["weekday"] else today
+    start += timedelta(days=1 if match["tomorrow"] else 0)
+    return _later(start, _count(match), match["unit"])
+
+
+def _of_next_week(match: re.Match[str], today: date) -> date:
     """ "Next Friday" is the Friday of the week that begins on the coming Monday."""
+    weeks = 2 if match.group().endswith("after next") else 1
+    weekday = _weekday(match["weekday"] or match["later"])
     return today + timedelta(days=7 * weeks - today.weekday() + weekday)
+
+
+def _end_of_week(match: re.Match[str], today: date) -> date:
+    """The Friday that comes, or the one of next week."""
+    friday = today + timedelta(days=4 - today.weekday())
+    is_later = match["next"] or friday < today
+    return friday + timedelta(days=7 if is_later else 0)
 
 
 def _numbered_weekday(match: re.Match[str], today: date) -> date | None:
@@ -216,15 +228,14 @@ def _numbered_weekday(match: re.Match[str], today: date) -> date | None:
 
 def _nth_weekday(match: re.Match[str], today: date) -> date | None:
     """ "The first Monday in April"."""
-    place, weekday = _PLACES[match["place"]], _weekday(match["weekday"])
-    for offset in range(1 if match["next"] else 0, 13):
+    place = _PLACES[match["place"]]
+    weekday = _weekday(match["weekday"])
+    for offset in range(13):
         end = _month_end(today, offset)
-        if match["month"] and end.month != _month(match["month"]):
-            continue
-        numbers = range(1, end.day + 1)
-        days = [end.replace(day=number) for number in numbers]
+        days = (end.replace(day=number) for number in range(1, end.day + 1))
         day = [day for day in days if day.weekday() == weekday][place]
-        if day >= today:
+        is_meant = not match["month"] or end.month == _month(match["month"])
+        if is_meant and day >= today:
             return day
     return None
 
@@ -235,22 +246,16 @@ def _weekend(match: re.Match[str], today: date) -> date:
     return today + timedelta(days=(5 - today.weekday()) % 7 + later)
 
 
-def _of_next_month(match: re.Match[str], today: date) -> date:
-    return _month_end(today, 1).replace(day=_day_number(match["ordinal"]))
-
-
 def _month_day(match: re.Match[str], today: date) -> date | None:
     """ "The 4th of May": the next one, unless it is too far ahead to be meant, or a birthday."""
-    number = _day_number(match["ordinal"])
-    if match["past"] or not 1 <= number <= 31:
-        return None
-    day = _upcoming(number, today, _month(match["month"]))
-    is_near = day is not None and day - today <= _MAX_AHEAD
-    return day if is_near else None
+    day = _upcoming(_day_number(match["ordinal"]), today, _month(match["month"]))
+    is_far = day is None or day - today > _MAX_AHEAD
+    return None if is_far or match["past"] else day
 
 
 def _end_of_month(match: re.Match[str], today: date) -> date:
-    return _month_end(today, (_month(match["month"]) - today.month) % 12)
+    month = _month(match["month"]) if match["month"] else today.month
+    return _month_end(today, 1 if match["next"] else (month - today.month) % 12)
 
 
 def _days(number: int) -> Resolve:
@@ -261,37 +266,23 @@ def _days(number: int) -> Resolve:
 _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
     (compile_pattern(pattern), resolve)
     for pattern, resolve in (
-        (r"\d{4}-\d{2}-\d{2}", lambda match, _: date.fromisoformat(match.group())),
         (r"(?:the )?day after tomorrow", _days(2)),
         (
-            rf"(?:{_COUNT} )?{_UNIT} (?:from )?tomorrow|tomorrow (?P<later>week|fortnight)",
-            lambda m, today: (
-                _later(today, _count(m), m["unit"] or m["later"]) + timedelta(1)
-            ),
-        ),
-        (rf"{_COUNT} {_UNIT} (?:from (?:now|today)|today)", _in_units),
-        (
-            (
-                r"(?P<count>an?|one|two|three|\d)? ?(?<!next )(?P<unit>week|fortnight)s?"
-                rf" (?:on |from |next )?(?P<weekday>{_W})"
-            ),
-            lambda m, today: _later(
-                _coming(_weekday(m["weekday"]), today), _count(m), m["unit"]
-            ),
+            rf"{_COUNT} {_UNIT} {_FROM}",
+            _counted_from,
         ),
         (
-            rf"(?:the )?(?P<weekday>{_W}) after next",
-            lambda m, today: _of_next_week(_weekday(m["weekday"]), today, 2),
+            rf"(?P<count>)(?:(?P<tomorrow>tomorrow)|(?P<weekday>{_W})) (?P<unit>week|fortnight)",
+            _counted_from,
         ),
         (
             rf"(?:in|within)(?: the next| about| around)? {_COUNT} {_UNIT}(?: time)?",
-            _in_units,
+            lambda m, today: _later(today, _count(m), m["unit"]),
         ),
-        (r"this time next week|within (?:the|a) week", _days(7)),
         (
             (
                 rf"(?:the )?(?P<place>first|second|third|4th|last) (?P<weekday>{_W})"
-                rf" (?:in|of) (?:(?P<month>{_M})|(?P<next>next month)|(?:the|this) month)"
+                rf" (?:in|of) (?:(?P<month>{_M})|(?:the|this) month)"
             ),
             _nth_weekday,
         ),
@@ -302,11 +293,6 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             ),
             _numbered_weekday,
         ),
-        (
-            rf"(?:the )?(?P<ordinal>\d+(?:st|nd|rd|th)) (?P<weekday>{_W})(?P<month>)?",
-            _numbered_weekday,
-        ),
-        (rf"the (?P<ordinal>{_O}) of next month", _of_next_month),
         (
             (
                 rf"(?:the )?(?P<ordinal>{_O}|\d{{1,2}}) (?:of )?(?P<month>{_M})(?: (?:a )?{_W})?"
@@ -319,64 +305,33 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
             _month_day,
         ),
         (
-            rf"(?P<weekday>{_W}) (?P<unit>week|fortnight)(?= |$)|not this (?P<other>{_W})",
-            lambda m, today: _later(
-                _coming(_weekday(m["weekday"] or m["other"]), today),
-                1,
-                m["unit"] or "week",
-            ),
+            rf"not this (?P<weekday>{_W})",
+            lambda m, today: _later(_weekday_of(m, today), 1, "week"),
         ),
         (
             (
-                rf"(?P<weekday>{_W}) (?:of )?the week after next"
-                rf"|(?:the )?week after next(?: on)? (?P<later>{_W})"
+                rf"(?:the )?(?P<weekday>{_W}) (?:(?:the week )?after next|(?:of )?next week|next)"
+                rf"|next (?:week )?(?P<later>{_W})"
             ),
-            lambda m, today: _of_next_week(
-                _weekday(m["weekday"] or m["later"]), today, 2
-            ),
+            _of_next_week,
         ),
         (
-            (
-                rf"(?P<weekday>{_W}) (?:of )?next week|next week(?: on)? (?P<later>{_W})"
-                rf"|next (?P<next>{_W})|(?P<last>{_W}) next(?! week)"
-            ),
-            lambda m, today: _of_next_week(
-                _weekday(m["weekday"] or m["later"] or m["next"] or m["last"]), today
-            ),
+            r"(?:the )?end of (?:(?P<next>next)|the|this) (?:working )?week",
+            _end_of_week,
         ),
         (
-            r"(?:the )?(?P<part>end|middle|mid|start|beginning|early|late) (?:of )?next week",
-            lambda m, today: _of_next_week(_PARTS_OF_WEEK.get(m["part"], 4), today),
-        ),
-        (
-            r"(?:the )?end of (?:the|this) (?:working )?week",
-            lambda _, today: today if today.weekday() == 4 else _coming(4, today),
-        ),
-        (r"(?:the )?end of next month", lambda _, today: _month_end(today, 1)),
-        (
-            r"(?:the )?(?:end|last day) of (?:the|this) month|month end",
-            lambda _, today: _month_end(today),
-        ),
-        (rf"(?:the )?end of (?P<month>{_M})", _end_of_month),
-        (
-            rf"(?:start|beginning) of (?P<month>{_M})",
-            lambda m, today: _upcoming(1, today, _month(m["month"])),
-        ),
-        (
-            r"(?:start|beginning) of next month",
-            lambda _, today: _month_end(today) + timedelta(1),
-        ),
-        (r"(?:the )?end of the year", lambda _, today: date(today.year, 12, 31)),
-        (
-            (
-                rf"(?:the )?end of (?:the |this )?(?:day|business)(?! (?:on )?(?:{_W}|tomorrow))"
-                r"|eod|close of business"
-            ),
-            _days(0),
+            rf"(?:the )?(?:end|last day) of (?:(?P<month>{_M})|(?:(?P<next>next)|the|this) month)",
+            _end_of_month,
         ),
         (r"(?:(?P<next>next)|this|the) weekend", _weekend),
         (rf"tomorrow(?: {_PART})?|(?<!\S)first thing in the morning", _days(1)),
-        (rf"today|tonight|this {_PART}", _days(0)),
+        (
+            (
+                rf"today|tonight|this {_PART}|eod|close of business"
+                rf"|(?:the )?end of (?:the |this )?(?:day|business)(?! (?:on )?(?:{_W}|tomorrow))"
+            ),
+            _days(0),
+        ),
         (
             rf"(?:{'|'.join(_FEASTS)})",
             lambda m, today: _upcoming(
@@ -385,7 +340,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
         ),
         (
             rf"(?:this |this coming |on )?(?P<weekday>{_W})(?:'s| {_PART})?",
-            lambda m, today: _coming(_weekday(m["weekday"]), today),
+            _weekday_of,
         ),
         (
             rf"(?:the (?P<ordinal>{_O})|^(?P<bare>\d{{1,2}}(?:st|nd|rd|th))){_FREE}",
@@ -394,7 +349,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Resolve], ...] = tuple(
     )
 )
 _MAY_NAME = re.compile(
-    rf"\d(?:st|nd|rd|th)\b|\d{{4}}-|\b(?:{_W}|{_M}|to(?:day|night|morrow)|days?|weeks?|weekend"
+    rf"\d(?:st|nd|rd|th)\b|\b(?:{_W}|{_M}|to(?:day|night|morrow)|days?|weeks?|weekend"
     r"|months?|years?|fortnights?|eod|first|second|third|morning|afternoon|evening|business|"
     rf"{'|'.join(_FEASTS)})\b"
 )
@@ -402,7 +357,7 @@ _MAY_NAME = re.compile(
 _NOT_MEANT = re.compile(
     r"(?:^| )(?:last|since|until|till|\S+day through|easter|bank holiday|mean|except|instead of"
     r"|rather than|can not (?:do|make)|every(?: other| second| single)?|each|after|a|was|been"
-    r"|(?<!later )than|(?<!no )good)(?: (?:this|the|on|for|past))? $"
+    r"|(?<!later )than|(?<!no )good)(?: (?:this|the|on|for|past|week))? $"
 )
 # "Keep it till Friday" is to be done until then.
 _KEPT_TILL = re.compile(
@@ -433,14 +388,11 @@ _OFF = compile_pattern(
 )
 
 
-def _shift(day: date, match: re.Match[str]) -> date | None:
-    """ "Two days after that", "a week earlier"; None where there is no such date."""
+def _shift(day: date, match: re.Match[str]) -> date:
+    """ "Two days after that", "a week earlier"."""
     number = _count(match)
-    ahead = match["which"] in ("after", "later", "from")
-    try:
-        return _later(day, number if ahead else -number, match["unit"])
-    except (OverflowError, ValueError):
-        return None
+    is_ahead = match["which"] in ("after", "later", "from")
+    return _later(day, number if is_ahead else -number, match["unit"])
 
 
 def _reckon(
@@ -455,13 +407,12 @@ def _reckon(
             continue
         before = [item.day for item in named if item.end <= match.start()]
         origin = before[-1] if before else anchor
-        day = _reckon_from(origin, match) if origin else None
-        if day:
-            found.append(DateMention(*match.span(), day))
+        if origin:
+            found.append(DateMention(*match.span(), _reckon_from(origin, match)))
     return found
 
 
-def _reckon_from(origin: date, match: re.Match[str]) -> date | None:
+def _reckon_from(origin: date, match: re.Match[str]) -> date:
     """A day told by another one: "the same day", "the Friday before", "the week after".
 
     A weekday without a side is the nearest to the other day.
@@ -471,9 +422,9 @@ def _reckon_from(origin: date, match: re.Match[str]) -> date | None:
     if match["unit"]:
         return _shift(origin, match)
     weekday = _weekday(match["weekday"] or match["near"])
-    ahead = (weekday - origin.weekday() - 1) % 7 + 1
-    if match["side"] == "before":
-        return origin - timedelta(days=(origin.weekday() - weekday - 1) % 7 + 1)
+    ahead = (weekday - origin.weekday()) % 7
     if match["side"] == "after":
-        return origin + timedelta(days=ahead)
-    return origin + timedelta(days=(ahead + 3) % 7 - 3)
+        ahead = ahead or 7
+    elif match["side"] == "before" or ahead > 3:
+        ahead -= 7
+    return origin + timedelta(days=ahead)

@@ -77,20 +77,11 @@ _REGIONS = word_list(
 )
 # Cities in names of zones that are also plain words.
 _VAGUE = vocabulary("center north south west east easter general knox vincennes")
-_PLACE = r"(?P<place>[a-z]+(?: [a-z]+)?)"
-_STANDARD = r"(?: standard| daylight)?"
-_HOUR = r"(?:half past |quarter to |quarter past )?\d\S*(?: \d\d)?(?: am| pm| oclock)?"
-_STATED = tuple(
-    compile_pattern(pattern)
-    for pattern in (
-        rf"{_PLACE}{_STANDARD} time(?! ?zone)",
-        r"(?:i|we) (?:am|are)(?: still| now| back)* on (?P<place>pacific|mountain|central|eastern)",
-        rf"(?:my|our) (?:time zone|timezone|local time) is(?: now)?(?: the)? {_PLACE}",
-        rf"(?:i|we) (?:am|are)(?: now)? in(?: the)? {_PLACE} time ?zone",
-        rf"(?:at|after|before|around|by|from) {_HOUR} (?P<place>pacific|mountain|central|eastern)",
-    )
+_STATED = compile_pattern(
+    r"(?P<place>[a-z]+(?: [a-z]+)?)(?: standard| daylight)? time(?! ?zone)"
+    r"|(?:(?:i|we) (?:am|are)(?: still| now| back)* on|(?:my|our) time ?zone is)"
+    r" (?P<zone>pacific|mountain|central|eastern)"
 )
-_MAY_STATE = re.compile(r"\btime|zone|pacific|mountain|central|eastern")
 _OTHERS = compile_pattern(
     r"(?:if(?: i| we)?|he|she|they|his|her|their|my <kin>|used to)"
 )
@@ -116,13 +107,9 @@ def _zones() -> dict[str, str]:
 
 def find_zone(clause: Plain) -> str | None:
     """The zone that a clause states of the caller; somebody else's zone is none."""
-    if not _MAY_STATE.search(clause.text):
-        return None
-    matches = (match for each in _STATED for match in each.finditer(clause.text))
-    own = (each for each in matches if not _OTHERS.search(each.string[: each.start()]))
-    zones = (_zone_of(match["place"]) for match in own)
-    return next((zone for zone in zones if zone), None)
-
-
-def _zone_of(place: str) -> str | None:
-    return _zones().get(place) or _zones().get(place.rpartition(" ")[2])
+    for match in _STATED.finditer(clause.text):
+        place = match["place"] or match["zone"]
+        zone = _zones().get(place) or _zones().get(place.rpartition(" ")[2])
+        if zone and not _OTHERS.search(clause.text[: match.start()]):
+            return zone
+    return None

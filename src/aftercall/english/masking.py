@@ -1,11 +1,10 @@
 """Masks: the values of secrets blotted out of texts, however they are said again.
 
-One pass over a text finds all values at once (the algorithm of Aho and Corasick): time grows with
-the text and with the values, not with their product. Strings in, strings out.
+One pass over a text finds all values at once: time grows with the text and with the values, not
+with their product. Strings in, strings out.
 """
 
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from aftercall.english.text import MASK, TEENS, TENS, UNITS
@@ -66,7 +65,7 @@ class ValueMask:
         return "".join((*pieces, text[done:]))
 
     def _find_phrases(self, text: str) -> Iterator[Span]:
-        if self._phrases.is_empty:
+        if not self._phrases.sequences:
             return
         words = [(_fold(match.group()), match.span()) for match in _WORD.finditer(text)]
         for first, last in self._phrases.find([word for word, _ in words]):
@@ -74,7 +73,7 @@ class ValueMask:
 
     def _find_figures(self, text: str) -> Iterator[Span]:
         """Figures in a row, said or written, with no other figure beside them."""
-        if self._figures.is_empty:
+        if not self._figures.sequences:
             return
         tokens: list[str] = []
         spans: list[Span] = []
@@ -87,7 +86,8 @@ class ValueMask:
             spans.append(match.span())
             end = match.end()
         for first, last in self._figures.find(tokens):
-            start, end = spans[first][0], spans[last][1]
+            start = spans[first][0]
+            end = spans[last][1]
             if not (
                 text[start - 1 : start].isdecimal() or text[end : end + 1].isdecimal()
             ):
@@ -98,52 +98,19 @@ class _Matcher:
     """Finds many sequences of tokens in one pass, whichever of them overlap."""
 
     def __init__(self, sequences: Iterable[Tokens]) -> None:
-        self._children: list[dict[str, int]] = [{}]
-        self._lengths: list[tuple[int, ...]] = [()]
-        """For each node, the lengths of the sequences that end there."""
-        for sequence in sequences:
-            self._add(sequence)
-        self._fallbacks = [0] * len(self._children)
-        """For each node, the node of the longest other beginning that ends the same."""
-        self._link()
-
-    @property
-    def is_empty(self) -> bool:
-        return not self._children[0]
+        self.sequences = set(map(tuple, sequences))
+        self._lengths: dict[str, set[int]] = {}
+        """Of the sequences that begin with a token."""
+        for sequence in self.sequences:
+            self._lengths.setdefault(sequence[0], set()).add(len(sequence))
 
     def find(self, tokens: Tokens) -> Iterator[tuple[int, int]]:
         """The first and the last token of each sequence found."""
-        node = 0
         for at, token in enumerate(tokens):
-            node = self._step(node, token)
-            for length in self._lengths[node]:
-                yield at - length + 1, at
-
-    def _add(self, sequence: Tokens) -> None:
-        node = 0
-        for token in sequence:
-            child = self._children[node].setdefault(token, len(self._children))
-            if child == len(self._children):
-                self._children.append({})
-                self._lengths.append(())
-            node = child
-        self._lengths[node] = (len(sequence),)
-
-    def _link(self) -> None:
-        """Ties each beginning to the longest other one that it ends with (Aho-Corasick)."""
-        todo = deque(self._children[0].values())
-        while todo:
-            node = todo.popleft()
-            for token, child in self._children[node].items():
-                fallback = self._step(self._fallbacks[node], token)
-                self._fallbacks[child] = fallback
-                self._lengths[child] += self._lengths[fallback]
-                todo.append(child)
-
-    def _step(self, node: int, token: str) -> int:
-        while node and token not in self._children[node]:
-            node = self._fallbacks[node]
-        return self._children[node].get(token, 0)
+            for length in self._lengths.get(token, ()):
+                sequence = tuple(tokens[at : at + length])
+                if sequence in self.sequences:
+                    yield at, at + len(sequence) - 1
 
 
 @remember
@@ -209,7 +176,8 @@ def figures_of(words: str) -> str:
     four" are 1984; empty past a hundred.
     """
     figures = ""
-    repeat, tens = 1, False
+    repeat = 1
+    tens = False
     for word in re.findall(r"[a-z]+|\d+", words.lower()):
         if word in ("double", "triple"):
             repeat = 2 if word == "double" else 3

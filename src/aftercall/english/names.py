@@ -121,7 +121,8 @@ def _is_name_word(plain: Plain, word: Word, *, is_cased: bool, is_first: bool) -
 
     Never a common word or a code; where names are written with capitals, only with one.
     """
-    norm, said = word.norm, plain.source[word.start : word.end]
+    norm = word.norm
+    said = plain.source[word.start : word.end]
     is_code = said.isupper() and len(said) < MIN_SPELLED and not plain.source.isupper()
     if norm in NEVER_NAMES or NO_NAME.match(norm) or is_code:
         return False
@@ -175,7 +176,10 @@ def find_spelled(sentence: Plain) -> str:
 
     A comma ends it, "A N N, L E E", unless one stands behind each letter.
     """
-    best, letters, repeat, is_open = "", "", 1, False
+    best = ""
+    letters = ""
+    repeat = 1
+    is_open = False
     for word in (*sentence.words, None):
         norm = word.norm if word else ""
         if norm in ("double", "triple"):
@@ -186,7 +190,8 @@ def find_spelled(sentence: Plain) -> str:
         is_last = bool(word and word.stop) and is_open and len(letters) >= MIN_SPELLED
         if is_last or not is_letter:
             best, letters = max(best, letters, key=len), ""
-        repeat, is_open = 1, not (word and word.stop)
+        repeat = 1
+        is_open = not (word and word.stop)
     return best if len(best) >= MIN_SPELLED else ""
 
 

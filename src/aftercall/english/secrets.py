@@ -44,10 +44,8 @@ _HOUR_BEFORE = re.compile(
     r"(?:^| )(?:at|until|till|from|before|after|around|about|past|between|since) $"
 )
 _FIGURE = re.compile(r"[a-z]?\d+(?:[-.:/]\d+)*[a-z]?")
-# What a device shows: a letter and figures. Codes that are sent or set are figures alone.
-_SHOWN = compile_pattern(
-    r"(?:show|shows|showing|shown|says|saying|display\S*|flash\S*|blink\S*|throwing|giving)"
-)
+# A letter and figures on a device are no secret: "it is showing a code, E119".
+_SHOWN = compile_pattern(r"(?:show|shows|showing|says|display\S*|flash\S*|blink\S*)")
 _SAID = vocabulary("one nought")  # figures that are no number in other places
 _BETWEEN = vocabulary("then and sorry no wait dash star hash left right")
 _ASKED = re.compile(
@@ -85,9 +83,6 @@ _NO_ILLNESS = compile_pattern(
     r"(?:allerg\S+|hearing aids?|if i|diagnosis|prognosis|hypnosis|osmosis)"
 )
 _MEDICINE = _PATTERNS["medicine"]
-_ORDERED = re.compile(
-    r"\b(?:refill|prescri\w+|repeat|collect|pick up|pharmac\w+|deliver\w*)\b", re.I
-)
 
 _CONFIDES = _PATTERNS["confides"]
 _ASKS_OF_OTHER = _PATTERNS["asks_of_other"]
@@ -102,9 +97,6 @@ _STATES = re.compile(
 _POINTS_BACK = re.compile(
     r"(?:(?:and|but|so|because|or|anyway) )*(?:he|she|they|it|that|this|nobody|no one)\b"
     r"|.*\b(?:not (?:even )?know|get wind|find out)\b"
-)
-_CIVIL = compile_pattern(
-    r"(?:ok|yes|no|well|right|sure|please|thanks?|thank you|you know|anyway|seriously|actually|now)"
 )
 _DAY = re.compile(
     r"\b(?:tomorrow|today|tonight|\w+day|\d+(?:st|nd|rd|th)|the (?:first|second|third))\b"
@@ -121,7 +113,6 @@ _NUMBERED = re.compile(
     r"\b(?:order|invoice|ticket|reference|tracking|confirmation|parcel|serial)\b"
 )
 _CARD_FIGURES = 14  # more than any telephone number has
-_LONG_FIGURES = 6  # figures that are read out in groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +141,6 @@ def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
     secrets: list[Secret] = []
     question = ""
     earlier: list[Clause] = []
-    is_order = any(_ORDERED.search(turn.text) for turn in turns)
     pieces = ((turn, text) for turn in turns for text in cut_text(turn.text))
     for turn, text in pieces:
         said_before, question = question, text
@@ -163,7 +153,7 @@ def find_secrets(turns: Sequence[Turn]) -> list[Secret]:
         secrets += codes
         clauses = split_clauses(turn.seq, text)
         secrets += _find_keys(turn.seq, text)
-        secrets += _find_illnesses(clauses, is_order=is_order)
+        secrets += _find_illnesses(clauses)
         secrets += _find_confidences(clauses, earlier)
         earlier = clauses
     return list(dict.fromkeys(secrets))
@@ -287,18 +277,14 @@ def _find_numbers(sentence: Plain, otherwise: str) -> Iterator[tuple[str, str]]:
         if not figures or max(len(figures), len(run)) < _MIN_FIGURES:
             continue
         governor = _governor(sentence, run, otherwise)
-        if governor == "code" and _is_shown(sentence, run):
+        is_shown = run[0].norm[0].isalpha() and _SHOWN.search(sentence.text)
+        if governor == "code" and is_shown:
             continue
         is_long = len(figures) >= _CARD_FIGURES
         if is_long and not governor and not _NUMBERED.search(sentence.text):
             governor = otherwise = "card number"
         if governor:
             yield sentence.source[run[0].start : run[-1].end], governor
-
-
-def _is_shown(sentence: Plain, run: list[Word]) -> bool:
-    """Whether letter and figures are what a device shows: "it is showing a code, E119"."""
-    return run[0].norm[0].isalpha() and _SHOWN.search(sentence.text) is not None
 
 
 def _asked_for(question: str) -> str:
@@ -384,25 +370,24 @@ def _password_after(rest: Plain) -> str:
     return value.cited if is_value and len(value.words) <= _MAX_PASSWORD_WORDS else ""
 
 
-def _find_illnesses(clauses: list[Clause], *, is_order: bool) -> Iterator[Secret]:
-    """What is told of somebody's health, outside of questions and orders of medicine.
+def _find_illnesses(clauses: list[Clause]) -> Iterator[Secret]:
+    """What is told of somebody's health, outside of questions.
 
     An illness, a diagnosis, a medicine, or letters that stand for one ("MS").
     """
     for clause in clauses:
         text, cited = clause.text, clause.plain.cited
-        if clause.is_question or not _OF_SOMEONE.search(text):
+        is_told = _OF_SOMEONE.search(text) and not clause.is_question
+        if not is_told or _NO_ILLNESS.search(text):
             continue
-        match = _DIAGNOSED.search(text) or _ILLNESS.search(text)
-        if not match and not is_order:
-            match = _MEDICINE.search(text)
-        acronym = None if match else _ACRONYM.search(cited)
-        if (match or acronym) is None or _NO_ILLNESS.search(text):
-            continue
-        if match:
-            value = clause.plain.between(match.start("value"), match.end("value")).cited
+        if (
+            match := _DIAGNOSED.search(text)
+            or _ILLNESS.search(text)
+            or _MEDICINE.search(text)
+        ):
+            value = clause.plain.between(*match.span("value")).cited
             yield Secret(clause.seq, cited, value, "person")
-        elif acronym:
+        elif acronym := _ACRONYM.search(cited):
             yield Secret(clause.seq, cited, acronym.group(), "person")
 
 
@@ -493,7 +478,7 @@ def _feels(text: str) -> Category:
 def _tells(part: Plain) -> bool:
     """Whether words tell something of the caller that could be kept quiet."""
     is_empty = len(part.words) < _MIN_TOLD_WORDS or not stems(part.text)
-    if is_empty or _CONFIDES.search(part.text) or _CIVIL.fullmatch(part.text):
+    if is_empty or _CONFIDES.search(part.text):
         return False
     if len(part.words) <= _MAX_DAY_WORDS and _DAY.search(part.text):
         return False

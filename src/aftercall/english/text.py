@@ -11,10 +11,12 @@ from operator import eq
 from typing import NamedTuple
 
 from aftercall.english.words import (
+    by_form,
     remember,
     stems,
     vocabulary,
     word_class,
+    word_list,
     word_table,
 )
 
@@ -32,10 +34,11 @@ _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s|\n")
 
 _HESITATIONS = word_class("hesitation")
 _MAYBE_DROPPED = _HESITATIONS | {"like"}
-_WHOLE = word_table("contractions")
+_WHOLE = by_form(word_table("contractions"))
+_UNMARKED = {word.replace("'", ""): word for word in word_class("contracted")}
 # Without an apostrophe these are words of their own, except before a verb.
 _BARE = {"ill": "will", "id": "would"}
-_CONTRACTED = frozenset((*_WHOLE, *_BARE))
+_CONTRACTED = frozenset((*_WHOLE, *_UNMARKED, *_BARE))
 _AFTER_BARE = vocabulary(
     """
     be bring call come do get give go have just leave let like love make need pick prefer put
@@ -57,7 +60,6 @@ _PREDICATES = vocabulary(
     """
 )
 _TWICE_MEANT = vocabulary("very really so had that many bye")
-_ARTICLES = vocabulary("a an the my our your this")
 
 
 class Word(NamedTuple):
@@ -160,7 +162,9 @@ def normalise(text: str) -> Plain:
             words += _expand(word, following)
     if not _MAYBE_DROPPED.isdisjoint([word.norm for word in words]):
         words = _drop_hesitations(words)
-    return Plain(text, tuple(_drop_false_starts(_join_numbers(words))))
+    if not COUNTED.isdisjoint([word.norm for word in words]):
+        words = list(_join_numbers(words))
+    return Plain(text, tuple(_drop_false_starts(words)))
 
 
 def _tokenise(text: str) -> list[Word]:
@@ -191,6 +195,7 @@ def _split_word(norm: str, following: str) -> list[str]:
         return norm.split("-")
     if norm in _BARE and following in _AFTER_BARE:
         return ["i", _BARE[norm]]
+    norm = _UNMARKED.get(norm, norm)
     if norm in _WHOLE:
         return _WHOLE[norm].split()
     if norm in word_class("illness") or "'" not in norm:
@@ -239,20 +244,32 @@ def _is_zero(words: list[Word], at: int) -> bool:
     return any(word.norm in DIGITS or word.norm == "point" for word in before + after)
 
 
-def _join_numbers(words: list[Word]) -> list[Word]:
-    if COUNTED.isdisjoint([word.norm for word in words]):
-        return words
-    breaks = [bool(word.stop) for word in words]
-    joined: list[Word] = []
+def _join_numbers(words: list[Word]) -> Iterator[Word]:
+    """Numbers in figures; none reaches over a stop."""
+    phrase: list[Word] = []
+    for word in words:
+        phrase.append(word)
+        if word.stop:
+            yield from _join_in_phrase(phrase)
+            phrase = []
+    yield from _join_in_phrase(phrase)
+
+
+def _join_in_phrase(words: list[Word]) -> Iterator[Word]:
+    norms = [word.norm for word in words]
     at = 0
-    for figures, taken in group_numbers([word.norm for word in words], breaks):
+    while at < len(norms):
+        figures, taken = _read_number(norms, at)
+        is_vague = taken == 1 and norms[at] in _AMBIGUOUS
+        if not taken or (is_vague and not _is_counted(norms, at)):
+            figures = norms[at]
+            taken = 1
         last = words[at + taken - 1]
-        digits = figures.split()
-        for digit in digits[:-1]:  # "double four" is two figures at one place
-            joined.append(Word(digit, words[at].start, last.end))
-        joined.append(Word(digits[-1], words[at].start, last.end, last.stop))
+        *others, digit = figures.split()  # "double four" is two figures at one place
+        for other in others:
+            yield Word(other, words[at].start, last.end)
+        yield Word(digit, words[at].start, last.end, last.stop)
         at += taken
-    return joined
 
 
 def _drop_false_starts(words: list[Word]) -> list[Word]:
@@ -261,7 +278,7 @@ def _drop_false_starts(words: list[Word]) -> list[Word]:
     Most texts hold no word twice at such a distance, and are not looked at word by word.
     """
     for length in (4, 3, 2, 1):
-        norms = ["a" if word.norm in _ARTICLES else word.norm for word in words]
+        norms = [word.norm for word in words]
         if any(map(eq, norms, norms[length:])):
             words = _drop_repeated(words, length)
     return words
@@ -278,14 +295,8 @@ def _drop_repeated(words: list[Word], length: int) -> list[Word]:
 
 
 def _is_repeated(first: list[Word], second: list[Word]) -> bool:
-    if not first:
-        return False
     norms = [word.norm for word in first]
-    if len(norms) == 1 and norms[0] in _ARTICLES and second[0].norm in _ARTICLES:
-        return True
     if norms != [word.norm for word in second] or first[-1].stop in _ENDS:
-        return False
-    if first[0].start == second[0].start:
         return False
     return not any(
         (len(norm) == 1 and norm not in "ia")
@@ -295,16 +306,12 @@ def _is_repeated(first: list[Word], second: list[Word]) -> bool:
     )
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-UNITS = _words("one two three four five six seven eight nine")
-TEENS = _words(
+UNITS = word_list("one two three four five six seven eight nine")
+TEENS = word_list(
     "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 )
-TENS = _words("twenty thirty forty fifty sixty seventy eighty ninety")
-_UNIT_PLACES = _words(
+TENS = word_list("twenty thirty forty fifty sixty seventy eighty ninety")
+_UNIT_PLACES = word_list(
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
     "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"
 )
@@ -330,31 +337,7 @@ DIGITS = frozenset((*_SMALL, *_TENS, *_REPEATS, *map(str, range(100))))
 _UNITS_OF_TIME = frozenset(("oclock", "am", "pm", "thirty", "fifteen", "o'clock"))
 
 Group = tuple[str, int]
-"""A word or a number in figures, and how many words it takes."""
-
-
-def group_numbers(words: Sequence[str], breaks: Sequence[bool]) -> Iterator[Group]:
-    """The words with numbers in figures; no number reaches over a break."""
-    at = 0
-    while at < len(words):
-        end = at
-        while end < len(words) - 1 and not breaks[end]:
-            end += 1
-        yield from _group(words[at : end + 1])
-        at = end + 1
-
-
-def _group(words: Sequence[str]) -> Iterator[Group]:
-    at = 0
-    while at < len(words):
-        word = words[at]
-        figures, taken = _read(words, at) if word in COUNTED or word == "a" else ("", 0)
-        if not taken or (
-            word in _AMBIGUOUS and taken == 1 and not _is_counted(words, at)
-        ):
-            figures, taken = word, 1
-        yield figures, taken
-        at += taken
+"""A number in figures, and how many words it takes."""
 
 
 def _is_counted(words: Sequence[str], at: int) -> bool:
@@ -374,9 +357,10 @@ def _word(words: Sequence[str], at: int) -> str:
     return words[at] if at < len(words) else ""
 
 
-def _read(words: Sequence[str], at: int) -> Group:
+def _read_number(words: Sequence[str], at: int) -> Group:
     """The number that begins here, or no words at all."""
-    word, following = words[at], _word(words, at + 1)
+    word = words[at]
+    following = _word(words, at + 1)
     if word in _REPEATS and _SMALL.get(following, 10) < 10:
         return " ".join([str(_SMALL[following])] * _REPEATS[word]), 2
     if word == "a" and following in _SCALES:
@@ -402,7 +386,8 @@ def _scale(words: Sequence[str], at: int, value: int, taken: int) -> Group:
 
 
 def _below_hundred(words: Sequence[str], at: int) -> tuple[int, int]:
-    word, following = _word(words, at), _word(words, at + 1)
+    word = _word(words, at)
+    following = _word(words, at + 1)
     if word in _TENS:
         unit = _SMALL.get(following, 0)
         return (_TENS[word] + unit, 2) if 0 < unit < 10 else (_TENS[word], 1)

@@ -163,9 +163,12 @@ class LabRecordings:
 def _serve_range(recording: LabRecording, wanted: str) -> Response:
     total = len(recording.audio)
     headers = {"Accept-Ranges": "bytes"}
-    status, start, end = 200, 0, total
+    status = 200
+    start = 0
+    end = total
     if found := _RANGE.fullmatch(wanted):
-        start, end = int(found[1]), min(total, int(found[2] or total - 1) + 1)
+        start = int(found[1])
+        end = min(total, int(found[2] or total - 1) + 1)
         if start >= total:
             return Response(
                 status_code=416, headers={"Content-Range": f"bytes */{total}"}
@@ -193,7 +196,8 @@ def make_wav(seconds: float, near: Spans = WHOLE, far: Spans = WHOLE) -> bytes:
     """
     length = max(1, round(seconds * RATE_HZ))
     both = array("h", bytes(4 * length))
-    both[0::2], both[1::2] = _hum(220, near, length), _hum(330, far, length)
+    both[0::2] = _hum(220, near, length)
+    both[1::2] = _hum(330, far, length)
     file = io.BytesIO()
     with wave.open(file, "wb") as sound:
         sound.setnchannels(2)

@@ -207,7 +207,8 @@ class PhoneNetwork(TwilioCarrier):
     async def _connect(self, leg: Leg, far: LineEnd, request: LabDial) -> None:
         """Answers the far side, unless its webhook refuses the call."""
         other = self._make_inbound_leg(far, request.caller, request.to)
-        leg.peer, other.peer = other, leg
+        leg.peer = other
+        other.peer = leg
         verbs = await _first_verbs(other)
         if refusal := _refusal(verbs):
             await asyncio.gather(other.finish(refusal), leg.finish(refusal))

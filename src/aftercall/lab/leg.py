@@ -73,7 +73,8 @@ class StreamBridge:
             self._phone.clear_outgoing()
             self._playing = None
         for said in self._end.other.said[self._seen :]:
-            self._playing, self._word_count = said, len(said.words)
+            self._playing = said
+            self._word_count = len(said.words)
             words = said.words_after(self._end.timeline.now_s())
             self._phone.queue_audio(utter(words, FRAMES_PER_WORD), quiet_after=b"")
 
@@ -184,7 +185,8 @@ class Leg:
         return sid
 
     async def _play(self, verbs: list[Verb] | None) -> None:
-        redirects, fields = 0, Form()
+        redirects = 0
+        fields = Form()
         url: str | None = self.url
         while url is not None or verbs is not None:
             try:
@@ -194,7 +196,8 @@ class Leg:
                 redirects = 0 if fields else redirects + 1
                 verbs = None
             except LegRedirected as redirected:
-                verbs, url = redirected.verbs, None
+                verbs = redirected.verbs
+                url = None
             except TwimlFault as fault:
                 self.fault = fault
                 await self.end.say(APOLOGY)
@@ -255,8 +258,10 @@ class Leg:
 
     async def _advance_line_time(self, seconds: float) -> None:
         """A stream runs in real time; moves the line's time along with it."""
-        clock, timeline = self.carrier.clock, self.end.timeline
-        real_s, line_s = clock.monotonic(), timeline.now_s()
+        clock = self.carrier.clock
+        timeline = self.end.timeline
+        real_s = clock.monotonic()
+        line_s = timeline.now_s()
         await clock.sleep(seconds)
         await self.end.pause(clock.monotonic() - real_s - (timeline.now_s() - line_s))
 
@@ -280,7 +285,8 @@ class Leg:
 
     def _write_recording(self, sid: str) -> None:
         """Each side hums on its channel while it speaks: this leg on the first."""
-        recording, began_s = self.carrier.recordings.by_sid.get(sid), self._answered_s
+        recording = self.carrier.recordings.by_sid.get(sid)
+        began_s = self._answered_s
         if recording is None or began_s is None:
             return
         now_s = self.end.timeline.now_s()

@@ -299,13 +299,16 @@ class LineEnd:
             self.other.wake()
 
     def _end_speaking(self, utterance: LineUtterance) -> None:
-        utterance.ended_s, self._speaking = self.timeline.now_s(), None
+        utterance.ended_s = self.timeline.now_s()
+        self._speaking = None
         if utterance.words and self.other.is_listening:
             self.other._heard.append(utterance)
         self.other.wake()
 
 
 def make_line(timeline: Timeline) -> tuple[LineEnd, LineEnd]:
-    one, two = LineEnd(timeline), LineEnd(timeline)
-    one._other, two._other = two, one
+    one = LineEnd(timeline)
+    two = LineEnd(timeline)
+    one._other = two
+    two._other = one
     return one, two

@@ -228,7 +228,8 @@ class MediaPhone:
             self._other._outgoing_frames.append(frame.ljust(FRAME_BYTES, b"\xff"))
         self._quiet_frames += 1
         if frame is not SILENCE and measure_loudness(frame) > SILENCE_LEVEL:
-            self._loud_at, self._quiet_frames = len(self.played_audio), 0
+            self._loud_at = len(self.played_audio)
+            self._quiet_frames = 0
         for sound in self._detector.detect(frame):
             if isinstance(sound, ToneEnded):
                 self.heard.append(sound.text)

@@ -239,7 +239,8 @@ def _respond_to_chat(
         "finish_reason": finish_reason,
         "logprobs": None,
     }
-    prompt, completion = asked.token_count, len(said) // 4
+    prompt = asked.token_count
+    completion = len(said) // 4
     usage = {"prompt_tokens": prompt, "completion_tokens": completion}
     body = {
         "id": f"chatcmpl-{new_id()}",
@@ -265,7 +266,8 @@ def _respond_to_responses(
         "status": "completed",
         "content": [content],
     }
-    prompt, completion = asked.token_count, len(said) // 4
+    prompt = asked.token_count
+    completion = len(said) // 4
     usage = {
         "input_tokens": prompt,
         "input_tokens_details": {"cached_tokens": 0},

@@ -367,7 +367,8 @@ class RealtimeConnection(EngineConnection):
         await self._send("conversation.item.done", item=added, previous_item_id=None)
 
     async def _truncate(self, event: Json) -> None:
-        item, end_ms = event["item_id"], event["audio_end_ms"]
+        item = event["item_id"]
+        end_ms = event["audio_end_ms"]
         if item not in self._lengths or end_ms > self._lengths[item] // BYTES_PER_MS:
             await self._refuse("invalid_value")
             return

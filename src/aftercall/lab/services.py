@@ -239,7 +239,8 @@ class EmulatedGitHub:
             min(int(query.get("per_page", "30")), 100),
             int(query.get("page", "1")),
         )
-        state, since = query.get("state", "open"), query.get("since", "")[:19]
+        state = query.get("state", "open")
+        since = query.get("since", "")[:19]
         fresh = [issue for issue in self.issues if issue["updated_at"] >= since]
         wanted = [issue for issue in fresh if state in ("all", issue["state"])]
         return wanted[::-1][(page - 1) * size : page * size]
@@ -320,7 +321,8 @@ def _check_issue(asked: Any) -> None:
     if len(title) > MAX_TITLE_CHARS:
         reason = f"title is too long (maximum is {MAX_TITLE_CHARS} characters)"
         raise _refuse_field("title", "custom", message=reason)
-    body, labels = asked.get("body", ""), asked.get("labels", [])
+    body = asked.get("body", "")
+    labels = asked.get("labels", [])
     if not isinstance(body, str) or len(body) > MAX_BODY_CHARS:
         raise _refuse_field("body", "invalid")
     if not isinstance(labels, list) or not all(

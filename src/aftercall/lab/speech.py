@@ -115,7 +115,8 @@ class ToneDetector:
                 yield ToneEnded(self.finish())
 
     def _read_word(self, frame: bytes) -> None:
-        number, count = int.from_bytes(frame[4:6]), int.from_bytes(frame[6:8])
+        number = int.from_bytes(frame[4:6])
+        count = int.from_bytes(frame[6:8])
         word = (frame[_HEAD : _HEAD + frame[8]], count)
         if word != self._word or number <= self._last:
             self._end_word()
@@ -127,7 +128,9 @@ class ToneDetector:
         spelled, count = self._word
         if count and self._heard_frames * 2 > count:
             self._words.append(spelled.decode("utf-8", "replace"))
-        self._word, self._heard_frames, self._last = (b"", 0), 0, -1
+        self._word = (b"", 0)
+        self._heard_frames = 0
+        self._last = -1
 
 
 def recognise_words(audio: bytes) -> str:

@@ -240,7 +240,8 @@ class EmulatedTwilio(TwilioCarrier):
                     call.heard.append(text)
                 case Gather(says=says):
                     call.heard += [say.text for say in says]
-                    call.active_gather, call.remaining_verbs = verb, verbs[number + 1 :]
+                    call.active_gather = verb
+                    call.remaining_verbs = verbs[number + 1 :]
                     return
                 case Connect():
                     call.remaining_verbs = verbs[number + 1 :]
@@ -264,7 +265,8 @@ class EmulatedTwilio(TwilioCarrier):
             await self._play(call, call.remaining_verbs)
 
     async def _end(self, call: LabCall, state: str) -> None:
-        call.state, call.active_gather = state, None
+        call.state = state
+        call.active_gather = None
         if call.status_url is None:
             return
         seconds = int(self.clock.monotonic() - call.started_s)

@@ -180,7 +180,8 @@ def _update(leg: Leg, form: Form) -> None:
 def _list_calls(exchange: PhoneNetwork, request: Request) -> Json:
     """Newest first. The next page's address has the same filters."""
     query = dict(request.query_params)
-    size, page = int(query.get("PageSize", "50")), int(query.get("Page", "0"))
+    size = int(query.get("PageSize", "50"))
+    page = int(query.get("Page", "0"))
     since = query.get("StartTime>", "")
     legs = sorted(
         (

@@ -67,7 +67,6 @@ _CALLS_OFF = re.compile(
 
 
 _REPAIRS = re.compile(r"\b(?:actually|sorry|instead|rather|make (?:it|that)|i mean)\b")
-_ANYWAY = re.compile(r"\b(?:anyway|anyhow|after all|all the same|regardless|still)\b")
 
 
 def ask(state: RequestState, act: Act) -> RequestState:
@@ -76,10 +75,6 @@ def ask(state: RequestState, act: Act) -> RequestState:
     if off >= 0:
         return close(state, off, act)
     known = _find_meant(state, act)
-    if known < 0 and _takes_up_again(state, act):
-        known = state.current
-        again = state.items[known]._replace(status="open", off=None)
-        state = put(state, known, again)
     if known < 0:
         return _ask_anew(state, act)
     item = state.items[known]
@@ -88,16 +83,6 @@ def ask(state: RequestState, act: Act) -> RequestState:
         right = item._replace(title=title_of(matter), words=matter.cited, asked=act.seq)
         state = put(state, known, right)
     return restate(state._replace(current=known), act)
-
-
-def _takes_up_again(state: RequestState, act: Act) -> bool:
-    """ "Never mind, put me down for it anyway"."""
-    if not state.items or not _ANYWAY.search(act.clause.text):
-        return False
-    off = state.items[state.current].off
-    if off is None or off.seq != act.seq:
-        return False
-    return is_pointing(act.matter) or _is_of_it(act.matter.text)
 
 
 def _find_called_off(state: RequestState, act: Act) -> int:

@@ -14,8 +14,8 @@
 `agreements.json` tells whether a clause of the agent says what is to be done: "so that's a cleaning
 on Thursday". `facts.json` tells whether a clause states a fact that lasts, `fact_kinds.json` which
 kind of fact. They look at the words of a clause, its place, and the talk around it.
-`tools/train_reader.py` makes
-the same features when it trains; their names are in the files of weights.
+`tools/train_reader.py` makes the same features when it trains; their names are in the files of
+weights.
 """
 
 import json
@@ -125,7 +125,8 @@ class ClauseModel:
         self, talk: Sequence["TalkTurn"]
     ) -> dict[tuple[int, int], Labels]:
         """Of each clause of the caller, by turn and place; each decision bears on the next."""
-        history, found = LabelHistory(), {}
+        history = LabelHistory()
+        found = {}
         agreed = AgentClauses(talk)
         for at, turn in enumerate(talk):
             if turn.speaker != "caller":
@@ -206,7 +207,8 @@ class LabelHistory:
     def list_features(self, turn: int, about: frozenset[str]) -> list[str]:
         """How the clause stands to the requests before it."""
         if turn != self.turn:
-            self.turn, self.last = turn, "^"
+            self.turn = turn
+            self.last = "^"
         since = turn - self.last_turn if self.last_turn >= 0 else _FAR
         return [
             f"h:last:{self.last}",
@@ -231,7 +233,8 @@ class LabelHistory:
         elif label == _CLOSES:
             self.open_requests = max(0, self.open_requests - 1)
         if label != NOT_OF_A_REQUEST:
-            self.prior, self.last_turn = label, turn
+            self.prior = label
+            self.last_turn = turn
 
 
 def list_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
@@ -250,7 +253,8 @@ def list_fact_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[s
     turn = turns[at]
     if index in turn.features:
         return turn.features[index]
-    clause, words = turn.clauses[index], turn.words[index]
+    clause = turn.clauses[index]
+    words = turn.words[index]
     agent = _find_agent(reversed(turns[:at]))
     turn.features[index] = [
         *_list_own(clause, words),

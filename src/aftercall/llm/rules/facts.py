@@ -1,30 +1,27 @@
-"""Facts that a caller plainly tells: by one table of patterns, and by a model of clauses.
+"""Facts that a caller plainly tells: by a few patterns, and by a model of clauses.
 
 Each clause of the caller goes through these steps:
 
-1. What is asked, denied, supposed, refused or hidden as a secret is no fact.
-2. Plain forms (habits, home, family, how to be reached) are in a table with their kind.
+1. What is asked, supposed, refused or hidden as a secret is no fact.
+2. Plain forms (tastes, habits, home, family, feelings) have a pattern for each kind of fact.
 3. Of others, the model `facts` says how likely they state something that lasts, and `fact_kinds`
    which kind of fact it is; personal kinds are private.
 4. A clause that is not understood alone is told with the one before it: with the caller's own
    statement, or with what the agent asked for ("Address: 4 Mill Lane"). If the clause before is
    a fact already, both are one.
-5. What still needs the call to be understood, or only says who speaks, is left out.
+5. What still needs the call to be understood is left out.
 """
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import cast
 
 from aftercall.english.clauses import POINTERS, split_plain_sentences, stands_alone
 from aftercall.english.introductions import find_call_name, find_pronouns
-from aftercall.english.names import is_full_name, take_name
+from aftercall.english.names import take_name
 from aftercall.english.text import MASK, Plain, normalise
-from aftercall.english.words import compile_pattern, load_patterns, stems
+from aftercall.english.words import load_patterns, stems
 from aftercall.llm.reader import as_sentence
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.asking import is_taken_back
@@ -59,27 +56,17 @@ MIN_FACT_WORDS = 3
 MAX_FACT_WORDS = 30
 # Of health, feelings and money: private whatever the kind of fact.
 _PRIVATE = _PATTERNS["private"]
-# Words that say nothing without what was said before: "it is", "I think".
-_VAGUE = _PATTERNS["vague"]
 # What may be, was, or is only somebody's word.
 _UNREAL = _PATTERNS["unreal"]
-_PASSING = _PATTERNS["passing"]
-_CORRECTS = _PATTERNS["corrects"]
 _ASKS_FOR = _PATTERNS["asks_for"]
-_RELATIVE = compile_pattern("(?:the|his|her|their) <kin>")
-_DENIES = re.compile(r"(?:(?:no|oh|yes|sorry|hang on|wait|but|and) )*not\b")
 _Kind = tuple[Category, Visibility]
-
-
-@cache
-def _rows() -> tuple[tuple[_Kind, re.Pattern[str]], ...]:
-    """The patterns of `facts.toml` in order, each with the kind of fact it finds."""
-    text = files(__package__).joinpath("facts.toml").read_text("utf-8")
-    return tuple(
-        ((row["category"], row["visibility"]), compile_pattern(pattern))
-        for row in tomllib.loads(text)["fact"]
-        for pattern in row["patterns"]
-    )
+# Plain forms of what a caller tells that lasts, by the kind of fact they are.
+_PLAIN: dict[Category, re.Pattern[str]] = {
+    "preference": _PATTERNS["preference"],
+    "routine": _PATTERNS["routine"],
+    "person": _PATTERNS["person"],
+    "emotional": _PATTERNS["emotional"],
+}
 
 
 def find_facts(
@@ -130,23 +117,12 @@ def _asked_of(act: Act) -> str:
 
 
 def _is_whole(acts: list[Act]) -> bool:
-    """Whether clauses are understood without the call, and say more than who speaks.
+    """Whether clauses are understood without the call.
 
     Silence is better than a fact that nobody understands: a clause about "him" is no fact where
     no clause before it says who that is.
     """
-    said = " ".join(act.clause.text for act in acts)
-    return stands_alone(said) and not all(map(_introduces, acts))
-
-
-def _introduces(act: Act) -> bool:
-    """ "I'm Ann Lee", "I'm the granny": who speaks, and no more."""
-    match = _NAMED.match(act.clause.text)
-    who = act.clause.plain.after(match.end()) if match else act.clause.plain.slice(0, 0)
-    name = take_name(who, 0)
-    is_named = is_full_name(name.lower().split())
-    is_alone = is_named and not stems(who.slice(len(name.split())).text)
-    return is_alone or bool(_RELATIVE.fullmatch(who.text))
+    return stands_alone(" ".join(act.clause.text for act in acts))
 
 
 def _says(act: Act) -> bool:
@@ -156,7 +132,8 @@ def _says(act: Act) -> bool:
 
 def _goes_on(told: list[Act], context: list[Act], act: Act) -> bool:
     """Whether a clause needs the fact before it, or is the next of the same sentence."""
-    one, two = told[-1].clause, act.clause
+    one = told[-1].clause
+    two = act.clause
     between = one.plain.source[one.plain.words[-1].end : two.plain.words[0].start]
     is_next = (one.seq, one.sentence) == (two.seq, two.sentence)
     return context == told[-1:] or (is_next and len(between.split()) <= 1)
@@ -175,7 +152,8 @@ def list_told_features(talk: Sequence[TalkTurn], at: int, index: int) -> list[st
 
     The training makes the same features: who changes one trains both models again.
     """
-    text, words = talk[at].clauses[index].text, talk[at].words[index]
+    text = talk[at].clauses[index].text
+    words = talk[at].words[index]
     return [
         *list_fact_features(talk, at, index),
         f"alone:{stands_alone(text)}",
@@ -188,50 +166,39 @@ def list_told_features(talk: Sequence[TalkTurn], at: int, index: int) -> list[st
 
 
 def _find_plain_kind(act: Act) -> _Kind | None:
-    """Category and visibility of a fact, by the first row of the table that fits.
-
-    "No, it is Leeds" is a correction.
-    """
-    text = act.matter.text
-    if act.kind == "own" or _UNREAL.search(text):
-        return None
+    """Category and visibility of a fact, by the first of the plain forms that fits."""
     texts = (act.clause.text, act.matter.text)
-    for (category, visibility), pattern in _rows():
-        if any(map(pattern.fullmatch, texts)):
-            return category, "private" if _PRIVATE.search(text) else visibility
-    is_correction = act.answer == "no" and _CORRECTS.fullmatch(text)
-    return ("correction", "private") if is_correction else None
+    for category, pattern in _PLAIN.items():
+        if act.kind != "own" and any(map(pattern.fullmatch, texts)):
+            is_private = category == "emotional" or _PRIVATE.search(act.matter.text)
+            return category, "private" if is_private else "shared"
+    return None
 
 
 def _find_kind(talk: Sequence[TalkTurn], at: int, index: int) -> _Kind | None:
     """What the models take for a fact that lasts."""
-    text = talk[at].clauses[index].text
-    if _UNREAL.search(text) or _PASSING.match(text):
-        return None
     features = list_told_features(talk, at, index)
     if load_clause_model("facts").weigh(features)[_LASTS] < _LIKELY:
         return None
     odds = load_clause_model("fact_kinds").weigh(features)
     category = cast(Category, max(odds, key=odds.__getitem__))
+    text = talk[at].clauses[index].text
     is_private = category in _PERSONAL or _PRIVATE.search(text)
     return category, "private" if is_private else "shared"
 
 
 def _may_tell(act: Act, refused: frozenset[str]) -> bool:
-    """Whether a clause of the caller may be a fact: stated, long enough, neither vague nor denied.
+    """Whether a clause of the caller may be a fact: stated as one, and long enough.
 
     What was refused, or is masked as a secret, is none.
     """
     if act.speaker != "caller" or act.is_bare or act.clause.is_question:
         return False
-    if not MIN_FACT_WORDS <= len(act.clause.plain.words) <= MAX_FACT_WORDS:
+    if act.kind not in _TELLING or _UNREAL.search(act.clause.text):
         return False
-    if _DENIES.match(act.clause.text):
-        return False
-    is_empty = MASK in act.clause.text or bool(_VAGUE.fullmatch(act.matter.text))
-    return (
-        act.kind in _TELLING and not is_empty and not stems(act.matter.text) & refused
-    )
+    is_long = MIN_FACT_WORDS <= len(act.clause.plain.words) <= MAX_FACT_WORDS
+    is_open = MASK not in act.clause.text and not stems(act.matter.text) & refused
+    return is_long and is_open
 
 
 def _draft(acts: list[Act], category: Category, visibility: Visibility) -> FactDraft:

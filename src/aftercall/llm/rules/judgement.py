@@ -14,7 +14,6 @@ it is about). `tools/train_reader.py` makes the same features when it trains the
 
 import itertools
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
@@ -160,7 +159,6 @@ def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
             turns=min(len(first.turns), 4),
             asked=bool(asked and asked[0].clause.is_question),
             asked_shared=min(len(told & first.about), 2),
-            first1="_".join(title[:1]),
             first2="_".join(title[:2]),
         ),
         f"kinds:{first.kind}:{second.kind}",
@@ -211,8 +209,7 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
     heard = _stems_of(reply)
     before = [act for act in talk.acts if act.speaker == "caller" and act.seq <= start]
     told_before = [act.belongs for act in before if act.seq >= start - 2]
-    others = (other.asked for other in state.items if other is not item)
-    asked = [seq for seq in others if 0 < seq <= start]
+    asked = [other.asked for other in state.items if 0 < other.asked <= start]
     said = _stems_of(act.clause.plain for act in before)
     agreed = round(item.agreed * 4)
     return [
@@ -227,20 +224,17 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
             agreed=(agreed, item.asked > 0),
             agreed_heard=(agreed, item.asked > 0, min(len(item.topic & said), 3)),
             agreed_before=(item.asked > 0, round(4 * max(told_before, default=0))),
-            agreed_near=(item.asked > 0, min(start - max(asked, default=0), 4)),
+            agreed_near=min(start - max(asked, default=0), 4),
             due=item.due is not None,
             person=item.person is not None,
             details=min(len(item.details), 5),
             topic=min(len(item.topic), 5),
             length=min(len(title), 12),
             place=min(index, 3),
-            items=min(len(state.items), 5),
             off=min(len(off), 2),
             off_shared=any(stems(act.clause.text) & item.topic for act in off),
-            closed=sum(other.status != "open" for other in state.items) > 0,
             turn=min(start, 5),
             first2="_".join(title[:2]),
-            first1="_".join(title[:1]),
         ),
         *mark("told", told),
         *mark("t", title),
@@ -332,7 +326,7 @@ class RequestClauses:
     - where it stands: how many turns and clauses from the ask, and whether the talk was then of
       this request, of one before it or of one after it;
     - what it shares: with the words of the request, with those of others and with what was called
-      off; whether the other side says the same things, and how often they are said;
+      off; whether the other side says the same things;
     - what it does: asks, tells, answers or introduces, names the day of the request or another,
       and how the next clause goes on;
     - its words.
@@ -366,7 +360,6 @@ class RequestClauses:
         self._ask = min(self._ask, MAX_AROUND)
         self._agreed = {place - start - before for place in self._item.agreed_in}
         self._heard = [told_in(act.clause.text) for act in self.acts]
-        self._times_said = Counter(itertools.chain.from_iterable(self._heard))
         self._by_speaker = {"caller": set[str](), "agent": set[str]()}
         for act, told in zip(self.acts, self._heard, strict=True):
             self._by_speaker[act.speaker] |= told
@@ -456,7 +449,6 @@ class RequestClauses:
         about = self._heard[place]
         other_side = "agent" if act.speaker == "caller" else "caller"
         echoes = len(about & self._by_speaker[other_side])
-        again = max([self._times_said[stem] for stem in about], default=0)
         shared = min(len(about & item.topic), 2)
         around = self._around[place]
         return named(
@@ -471,7 +463,6 @@ class RequestClauses:
             refused=(bool(about & self._refused), shared > 0),
             echo=min(echoes, 3),
             echo_shared=(min(echoes, 2), shared),
-            again=min(again, 5),
             day=self._name_day(around.plain),
             belongs=round(act.belongs * 5),
         )

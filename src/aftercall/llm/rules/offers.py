@@ -15,7 +15,6 @@ from aftercall.english.words import (
     vocabulary,
 )
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.asking import join_fault
 from aftercall.llm.rules.clause_model import (
     YES,
     generalise,
@@ -102,7 +101,7 @@ def accept(state: RequestState, act: Act, offer: Offer) -> RequestState:
     if is_open and is_pointing(offer.matter) and item.details:
         title = f"{item.title}: {item.details[-1]}"
         return add(state, item._replace(title=title, topic=stems(title)))
-    return state if is_open else join_fault(state, item)
+    return state if is_open else add(state, item)
 
 
 def _is_open_offer(state: RequestState, offer: Offer) -> bool:

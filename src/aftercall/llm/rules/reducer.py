@@ -50,8 +50,6 @@ def apply(state: RequestState, act: Act) -> RequestState:
     if act.speaker == "agent":
         return _hear_agent(state, act)
     is_new_turn = state.last_seq != act.seq
-    if is_new_turn and (act.answer == "no" or act.kind == "correct"):
-        state = _take_back(state)
     after = _hear_caller(state, act)
     days = after.days_of(act.clause.plain)
     is_asking = act.clause.is_question and act.kind not in _CHANGES
@@ -157,12 +155,6 @@ def _say_back(state: RequestState, act: Act, days: list[date]) -> RequestState:
     confirmed = (*item.confirmed, act.clause.plain.said)[-MAX_CONFIRMED:]
     items = list(state.items)
     items[meant[0]] = item._replace(confirmed=confirmed)
-    return state._replace(items=tuple(items))
-
-
-def _take_back(state: RequestState) -> RequestState:
-    """A caller who corrects the agent did not say what it said back."""
-    items = (item._replace(confirmed=()) for item in state.items)
     return state._replace(items=tuple(items))
 
 

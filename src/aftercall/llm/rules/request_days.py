@@ -297,7 +297,8 @@ class NamedDays:
 
     def _name_topic(self, heard: SpokenDay) -> str:
         """Whether the talk is of this request, or of one asked for before or after it."""
-        first, seq = self._item.turns[0], heard.act.seq
+        first = self._item.turns[0]
+        seq = heard.act.seq
         others = max([turn for turn in self._asked if turn <= seq], default=0)
         if first <= seq and first >= others:
             return "own"

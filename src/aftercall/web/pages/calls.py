@@ -46,7 +46,8 @@ from aftercall.web.pages.timeline import (
 )
 
 PAGE_SIZE = 50
-MIN_YEAR, MAX_YEAR = 1970, 2999
+MIN_YEAR = 1970
+MAX_YEAR = 2999
 MAX_SEARCH_HITS = 200
 MAX_DECODED_BYTES = 32 * 1024 * 1024  # an hour of MP3; the browser holds it decoded
 PRIVATE = {"Cache-Control": "private, no-store", "Accept-Ranges": "bytes"}
@@ -209,7 +210,8 @@ def _read_recording(app: App, file: Path) -> bytes:
 
 def _answer_range(sound: bytes, asked: str) -> Response:
     """The whole, or the one range that players ask for: `bytes=100-` or `bytes=100-200`."""
-    size, kind = len(sound), tell_format(sound)[1]
+    size = len(sound)
+    kind = tell_format(sound)[1]
     found = _RANGE.fullmatch(asked)
     if found is None or int(found[1]) >= size:
         return Response(sound, media_type=kind, headers=PRIVATE)
@@ -238,7 +240,9 @@ class CallListQuery:
             source,
             state,
         )
-        self.since, self.until, self.before = since, until, before
+        self.since = since
+        self.until = until
+        self.before = before
 
     def to_filter(self, context: PageContext) -> tuple[CallFilter, str]:
         """The filter, and the problem with the input if there is one."""
@@ -291,7 +295,9 @@ def _parse_day(text: str, field: str) -> date | None:
 
 def _call_values(context: PageContext, row: CallRow) -> Json:
     """What the page of a call shows: its words with what was made of them in between."""
-    app, call_id, conversation = context.app, row.live.id, row.live.conversation
+    app = context.app
+    call_id = row.live.id
+    conversation = row.live.conversation
     row, call, late = read_words(app.store, app.archive, row)
     (line,) = context.make_listings([row])
     secrets = app.facts.list_confided_words(call_id)
@@ -331,7 +337,8 @@ def _call_values(context: PageContext, row: CallRow) -> Json:
 def _to_made_item(item: FollowUp, call_id: str) -> MadeItem:
     seq = min((seq for call, seq in item.turns if call == call_id), default=None)
     made = item.link if item.link and "://" in item.link else ""
-    link, state = f"/followups/{item.id}", item.told_standing
+    link = f"/followups/{item.id}"
+    state = item.told_standing
     return MadeItem(item.kind, item.title, link, state, seq, made)
 
 

@@ -97,8 +97,11 @@ class EverythingQuery:
         since: Annotated[str, Query(max_length=40)] = "",
         until: Annotated[str, Query(max_length=40)] = "",
     ) -> None:
-        self.q, self.part = q.strip(), part
-        self.caller, self.since, self.until = caller.strip(), since, until
+        self.q = q.strip()
+        self.part = part
+        self.caller = caller.strip()
+        self.since = since
+        self.until = until
 
     def link(self, **changed: str) -> str:
         """The address with other filters."""
@@ -144,7 +147,8 @@ def _add_search(context: PageContext) -> None:
 
 def _search(context: PageContext, asked: EverythingQuery) -> Json:
     """A number counts as the words of its caller, so it finds what they said last."""
-    app, settings = context.app, context.app.settings
+    app = context.app
+    settings = context.app.settings
     caller = parse_party(asked.caller or None)
     found: Json = {}
     if asked.part in ("", "people") and not caller:
@@ -324,11 +328,15 @@ class MemoryQuery:
         as_of: str = "",
         after: str = "",
     ) -> None:
-        self.q, self.caller, self.category = q.strip(), caller.strip(), category
-        self.as_of, self.after = as_of, after
+        self.q = q.strip()
+        self.caller = caller.strip()
+        self.category = category
+        self.as_of = as_of
+        self.after = after
 
     def search(self, context: PageContext) -> Json:
-        app, settings = context.app, context.app.settings
+        app = context.app
+        settings = context.app.settings
         then = parse_as_of("as of", self.as_of, settings.zone) if self.as_of else None
         caller = parse_party(self.caller or None)
         key = memory_key(settings, settings.agent_id, caller) if caller else None

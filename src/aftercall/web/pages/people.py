@@ -117,7 +117,8 @@ def list_people(
 def _add_changes(router: APIRouter, context: PageContext) -> None:
     """What changes a person needs an operator or an admin."""
     app = context.app
-    operate, admin = context.require("operator"), context.require("admin")
+    operate = context.require("operator")
+    admin = context.require("admin")
 
     @router.post("/{caller}/profile", dependencies=operate)
     async def post_profile(
@@ -166,7 +167,8 @@ def _add_changes(router: APIRouter, context: PageContext) -> None:
 
 def _add_pins(parent: APIRouter, context: PageContext) -> None:
     """Pins: what the agent is always told."""
-    app, pins = context.app, context.app.pins
+    app = context.app
+    pins = context.app.pins
     router = add_section(parent, dependencies=context.require("operator"))
 
     @router.post("/{caller}/pins")
@@ -228,19 +230,22 @@ def _show_person(
     pin_typed: Mapping[str, str] | None = None,
 ) -> HTMLResponse:
     """`typed` and `pin_typed` hold input that was not saved because of an edit meanwhile."""
-    app, settings = context.app, context.app.settings
+    app = context.app
+    settings = context.app.settings
     number, person = split_party(caller)
     person_files = _find_files(context, caller)
     profile = files.read(person_files.user) or ""
     call_filter = CallFilter(party=caller) if person else CallFilter(caller=number)
     calls = context.store.list_calls(call_filter, limit=MAX_CALLS)
     key = memory_key(settings, settings.agent_id, caller)
-    facts, pages = [], []
+    facts = []
+    pages = []
     if key is not None:
         wanted = FactFilter(
             key=key, include_retired=True, limit=MAX_FACTS, include_group=True
         )
-        facts, pages = app.facts.page(wanted), app.pins.list_pages(key)
+        facts = app.facts.page(wanted)
+        pages = app.pins.list_pages(key)
     party = caller if person else None
     asked = app.work.followups.page(limit=MAX_FOLLOWUPS, caller=number, party=party)
     return context.view.render_page(

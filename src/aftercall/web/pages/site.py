@@ -310,7 +310,8 @@ def list_first_steps(context: PageContext) -> list[tuple[bool, str, str]]:
         )
     )
     has_call = bool(context.store.list_calls(CallFilter(), limit=1))
-    hooks, has_address = "/settings#hooks-title", bool(settings.public_url)
+    hooks = "/settings#hooks-title"
+    has_address = bool(settings.public_url)
     return [
         (has_call, "Call your agent from this browser", "/phone"),
         (has_address, "Set the address that carriers see", hooks),

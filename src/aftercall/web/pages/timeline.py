@@ -26,7 +26,8 @@ UNSURE_BELOW = 0.6
 MS_PER_CHARACTER = 60  # speed of speech: a turn has no end of its own
 LANE_HEIGHT = 24
 LANES = {"caller": 4, "agent": 36}
-MARK_TOP, MARK_HEIGHT = 30, 4
+MARK_TOP = 30
+MARK_HEIGHT = 4
 WAVE_POINTS = 800
 MAX_SAMPLE = 32_768
 _WORDS = {
@@ -168,7 +169,8 @@ def _redact_all(
 def describe_event(event: Event) -> str:
     """In words. Of its data only what can hold no speech, number or key."""
     words = _WORDS.get(event.kind, event.kind.replace(".", " ").replace("_", " "))
-    tool, ms = event.data.get("tool"), event.data.get("ms")
+    tool = event.data.get("tool")
+    ms = event.data.get("ms")
     if event.kind == "tool.used" and isinstance(tool, str) and isinstance(ms, int):
         return f"{words}: {tool.replace('_', ' ')}, {format_duration(ms / 1_000)}"
     return words
@@ -214,7 +216,8 @@ def draw_waveform(sound: bytes) -> Waveform | None:
         with wave.open(io.BytesIO(make_upload(sound)[1]), "rb") as file:
             if file.getsampwidth() != 2 or not file.getnframes():
                 return None
-            channels, rate = file.getnchannels(), file.getframerate()
+            channels = file.getnchannels()
+            rate = file.getframerate()
             samples = array("h", file.readframes(file.getnframes()))
     except (wave.Error, EOFError):
         return None
@@ -246,6 +249,7 @@ def _outline(samples: "array[int]", length_s: float, middle: float) -> str:
             for number, height in enumerate(heights)
         ]
 
-    there, back = draw_edge(1), draw_edge(-1)
+    there = draw_edge(1)
+    back = draw_edge(-1)
     back.reverse()
     return f"M{'L'.join(there + back)}Z"

@@ -62,7 +62,8 @@ HEALTH_LINKS = (
 def add_routes(context: PageContext) -> None:
     """The front page and what keeps it fresh."""
     router = context.add_section()
-    shared, counted = SharedRenderings(), CountedFigures(context)
+    shared = SharedRenderings()
+    counted = CountedFigures(context)
 
     @router.get("/", response_class=HTMLResponse)
     def get_today(

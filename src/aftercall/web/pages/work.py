@@ -40,7 +40,8 @@ from aftercall.work import deliver
 if TYPE_CHECKING:
     from aftercall.app import App
 
-PREVIEW_ROWS, PAGE_ROWS = 15, 50  # of a tab among the others, and of one tab alone
+PREVIEW_ROWS = 15
+PAGE_ROWS = 50
 QUEUE_ROWS = 10
 TURNS_AROUND = 2
 DAYS = ("overdue", "today", "tomorrow", "later", "no day")
@@ -88,7 +89,9 @@ class WorkQuery:
         caller: str = "",
         before: Annotated[str, Query(max_length=60)] = "",
     ) -> None:
-        self.states, self.caller, self.before = tuple(state), caller.strip(), before
+        self.states = tuple(state)
+        self.caller = caller.strip()
+        self.before = before
 
     @property
     def tab(self) -> str:
@@ -222,7 +225,8 @@ def _add_item_routes(router: APIRouter, context: PageContext) -> None:
 def _add_decision_routes(router: APIRouter, context: PageContext) -> None:
     """Decisions about one or many, and their undo."""
     operate = context.require("operator")
-    app, work = context.app, context.app.work
+    app = context.app
+    work = context.app.work
 
     @router.post("/deliveries/resend", dependencies=operate)
     async def post_resend(who: Who, key: FormIds) -> RedirectResponse:
@@ -288,7 +292,8 @@ def _decide_all(
     """Each decision is a transaction of its own. A single one that fails says why."""
     if len(ids) == 1:
         return [decide(ids[0])], 0
-    done, refused = [], 0
+    done = []
+    refused = 0
     for followup_id in dict.fromkeys(ids):
         try:
             done.append(decide(followup_id))
@@ -373,7 +378,8 @@ def _read_around(app: "App", row: FollowUp) -> list[Turn]:
     if call.archive_name is None or not own:
         return []
     turns = read_whole(app.archive, call).turns
-    first, last = max(0, min(own) - 1 - TURNS_AROUND), max(own) + TURNS_AROUND
+    first = max(0, min(own) - 1 - TURNS_AROUND)
+    last = max(own) + TURNS_AROUND
     return list(
         redact_turns(turns[first:last], app.facts.list_confided_words(row.call_id))
     )
