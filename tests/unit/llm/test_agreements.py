@@ -16,7 +16,9 @@ HINTED = (
 )
 
 
-def test_an_appointment_that_the_caller_only_hinted_at_is_a_booking_on_its_day() -> None:
+def test_an_appointment_that_the_caller_only_hinted_at_is_a_booking_on_its_day() -> (
+    None
+):
     (request,) = _read(f"{HINTED} | C: Lovely, thanks.").requests
     assert (request.kind, str(request.due)) == ("booking", "2026-03-11")
 

@@ -21,7 +21,8 @@ from aftercall.llm.rules.titles import (
     without_opening,
 )
 
-AGREED = 0.4  # how likely the agent says what is to be done
+AGREED = 0.4  # how likely the agent says what is to be done, where nobody asked for it
+TAKEN = 0.25  # … where somebody did
 
 
 def take_agreements(talk: RequestTalk) -> RequestState:
@@ -31,7 +32,7 @@ def take_agreements(talk: RequestTalk) -> RequestState:
     """
     state = talk.state
     for place, act in enumerate(talk.acts):
-        is_agreed = act.speaker == "agent" and act.belongs >= AGREED
+        is_agreed = act.speaker == "agent" and act.belongs >= TAKEN
         if is_agreed and not act.clause.is_question:
             days = [each.mention.day for each in talk.days if each.place == place]
             state = _agree(state, act, place, days)
@@ -63,7 +64,7 @@ def _agree(state: RequestState, act: Act, place: int, days: list[date]) -> Reque
         agreed=act.belongs,
         agreed_in=frozenset((place,)),
     )
-    return add(state, agreed) if about else state
+    return add(state, agreed) if about and act.belongs >= AGREED else state
 
 
 def _find_agreed(state: RequestState, act: Act, about: frozenset[str]) -> list[int]:
@@ -84,9 +85,6 @@ def _find_agreed(state: RequestState, act: Act, about: frozenset[str]) -> list[i
     return named or told[-1:] or (just if len(just) == 1 else [])
 
 
-SAID_BACK = 0.6  # how likely the agent must have said a request back to be its title
-
-
 def title_agreed(talk: RequestTalk, index: int) -> str:
     """How the agent said a request back last: the thing and its day, and nothing else; or ""."""
     items = talk.state.items
@@ -100,6 +98,9 @@ def title_agreed(talk: RequestTalk, index: int) -> str:
         is_named = bool(told_in(plain.text) & item.topic) or is_pointing
         is_dated = item.due is None or bool(find_dates(plain, talk.state.today))
         is_other = names_other_day(plain, item.due, talk.state.today)
-        if act.belongs >= SAID_BACK and is_named and is_dated and not is_other:
-            return title_of_promise(plain) or title_of_agreement(plain)
+        title = title_of_promise(plain) or title_of_agreement(plain)
+        is_more = bool(told_in(title) - told_in(item.title))
+        is_whole = is_named and is_dated and is_more and not is_other
+        if is_whole and title:
+            return title
     return ""

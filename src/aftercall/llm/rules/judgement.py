@@ -47,8 +47,8 @@ from aftercall.llm.rules.titles import (
 )
 from aftercall.model.reading import RequestKind
 
-REQUESTED = 0.7  # how likely it must be one; told as a confidence of ACTED_ON
-PART = 0.3  # how likely it must be a part of the request before it
+REQUESTED = 0.66  # how likely it must be one; told as a confidence of ACTED_ON
+PART = 0.2  # how likely it must be a part of the request before it
 DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part of another
 PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
