@@ -3,13 +3,13 @@
     python tools/train_reader.py bench/clauses bench/calls HARPER.jsonl
 
 takes folders of marked calls (`*.txt`, see bench/clauses/README.md; below `facts/` only facts are
-marked), of labelled calls (`*.json`, see bench/calls/README.md; AI to AN are left out), and
+marked), of labelled calls (`*.json`, see bench/calls/README.md; `KEPT_UNREAD` are left out), and
 calls of HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which every eighth is taken.
 Labelled calls tell which turns a request rests on, not which clause: their clauses are labelled by
-a first model, within what the label allows. The requests that the reader then finds teach the
-models of requests, parts and kinds, and what it takes for called off that of ends;
-it finds them in the calls of one group of writers after another, trained on the others. Last come
-the models of days and of the clauses that say what a request is about.
+a first model, within what the label allows. What the agent says back is learnt first. The requests
+that the reader then finds teach the models of requests, parts, kinds and days, and what it takes
+for called off that of ends; it finds them in the calls of one group of writers after another,
+with models trained on the others. Last comes the model of the clauses that say what a request is about.
 It needs scikit-learn, which nothing else here does: `pip install scikit-learn`.
 """
 
@@ -17,7 +17,7 @@ import argparse
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -820,6 +820,16 @@ def is_later(file: Path) -> bool:
     return writer_of(file).startswith("A")
 
 
+def use(models: Mapping[ModelName, ClauseModel]) -> None:
+    """Writes models, and lets the reader read with them."""
+    save_all(models)
+    clause_model.load_clause_model.cache_clear()
+
+
+def group_of(file: Path) -> int:
+    return sum(map(ord, writer_of(file))) % GROUPS
+
+
 def main(paths: list[Path]) -> None:
     of_marks = list_files(paths, "*.txt")
     documents = {
@@ -832,46 +842,56 @@ def main(paths: list[Path]) -> None:
     asked = {file: list_wanted(document) for file, document in documents.items()}
     called_off = [(list_called_off(document), 1.0) for document in documents.values()]
     asked_of_harper = [list_wanted(document) for document in of_harper]
+    groups = [
+        [file for file in documents if group_of(file) == group]
+        for group in range(GROUPS)
+    ]
+    others = [[file for file in documents if file not in group] for group in groups]
+    unmet = [
+        train_agreements(documents[file] for file in files) for files in others
+    ]  # of each group, a model that has not met its writers
+    agreements = train_agreements(documents.values())
     labelled = {file: read_labelled(document) for file, document in documents.items()}
     harper = [read_labelled(document) for document in of_harper]
+    for group, model in zip(groups, unmet, strict=True):
+        use({"agreements": model})
+        for file in group:
+            _clauses(labelled[file])
+    use({"agreements": agreements})
     of_requests = [(lesson, 1.0) for lesson in marked if not lesson.is_of_facts]
     first = train(of_requests)
     for lesson in (*labelled.values(), *harper):
         relabel(lesson, first)
     of_requests += [(lesson, LABELLED_WEIGHT) for lesson in harper]
 
-    def train_acts(files: Collection[Path]) -> None:
+    def train_acts(files: Iterable[Path]) -> ClauseModel:
         more = [(labelled[file], LABELLED_WEIGHT) for file in files]
-        agreements = train_agreements(documents[file] for file in files)
-        save_all({"acts": train([*of_requests, *more]), "agreements": agreements})
-        clause_model.load_clause_model.cache_clear()
+        return train([*of_requests, *more])
 
-    rows = JudgementRows()
-    for group in range(GROUPS):
-        unseen = [
-            file
-            for file in documents
-            if sum(map(ord, writer_of(file))) % GROUPS == group
-        ]
-        train_acts([file for file in documents if file not in unseen])
-        read_all(rows, (asked[file] for file in unseen), 1.0)
-    train_acts(documents)
+    unmet_acts = [train_acts(files) for files in others]
+    whole: dict[ModelName, ClauseModel] = {
+        "acts": train_acts(documents),
+        "agreements": agreements,
+    }
+    use(whole)
     of_requests_only = [file for file in of_marks if "facts" not in file.parts]
     marks = [call for file in of_requests_only for call in read_wanted(file)]
     called_off += [(call, MARKED_WEIGHT) for call in marks]
-    save_all({"request_ends": train_ends(called_off)})
-    clause_model.load_clause_model.cache_clear()
+    use({"request_ends": train_ends(called_off)})
+    rows = JudgementRows()
     read_all(rows, (*asked_of_harper, *marks), MARKED_WEIGHT)
+    for group, acts, model in zip(groups, unmet_acts, unmet, strict=True):
+        use({"acts": acts, "agreements": model})
+        read_all(rows, (asked[file] for file in group), 1.0)
     facts, kinds = train_facts([*marked, *labelled.values()])
-    save_all({"facts": facts, "fact_kinds": kinds, **rows.fit()})
-    clause_model.load_clause_model.cache_clear()
-    choices = [
-        choice
-        for file, call in asked.items()
-        for choice in list_choices(call, 1.0 if is_later(file) else EARLY_WEIGHT)
-    ]
-    save_all({"request_days": train_days(choices)})
-    clause_model.load_clause_model.cache_clear()
+    use({"facts": facts, "fact_kinds": kinds, **rows.fit()})
+    choices: list[DayChoice] = []
+    for group, acts, model in zip(groups, unmet_acts, unmet, strict=True):
+        use({"acts": acts, "agreements": model})
+        for file in group:
+            weight = 1.0 if is_later(file) else EARLY_WEIGHT
+            choices += list_choices(asked[file], weight)
+    use({**whole, "request_days": train_days(choices)})
     save_all({"request_clauses": train_clauses(asked.values())})
     print(f"from {len(marked)} marked and {len(labelled)} labelled calls")
 
