@@ -8,8 +8,8 @@ calls of HarperValleyBank (`*.jsonl`, see docs/reference/labels.md), of which ev
 Labelled calls tell which turns a request rests on, not which clause: their clauses are labelled by
 a first model, within what the label allows. What the agent says back is learnt first. The requests
 that the reader then finds teach the models of requests, parts, kinds and days, and what it takes
-for called off that of ends; it finds them in the calls of one group of writers after another,
-with models trained on the others. Last comes the model of the clauses that say what a request is about.
+for called off that of ends; it finds them in the calls of one group of writers after another, with
+models trained on the others. Last comes the model of the clauses that say what a request is about.
 It needs scikit-learn, which nothing else here does: `pip install scikit-learn`.
 """
 
