@@ -127,7 +127,7 @@ def read_acts(talk: list[TalkTurn]) -> list[Act]:
             acts += _pass_on(read)
         else:
             acts += [
-                replace(act, belongs=agreed[at, index])
+                replace(act, belongs=agreed.get((at, index), 0.0))
                 for index, act in enumerate(read)
             ]
     return acts
@@ -164,7 +164,7 @@ def _judge(act: Act, labels: Labels) -> Act:
 
 def _follow(act: Act, label: str, labels: Labels) -> Act | None:
     """What the model is sure of, unless a pattern says the same or more of the clause."""
-    is_told = act.kind == "tell" and act.plainness > 0  # "only ring the landline"
+    is_told = act.kind in ("tell", "correct") and act.plainness > 0
     if label == "R":
         return act if is_told else _as_ask(act, labels["R"])
     if label == "W" and act.kind != "withdraw":

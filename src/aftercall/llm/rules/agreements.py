@@ -33,7 +33,8 @@ def take_agreements(talk: RequestTalk) -> RequestState:
     state = talk.state
     for place, act in enumerate(talk.acts):
         is_agreed = act.speaker == "agent" and act.belongs >= TAKEN
-        if is_agreed and not act.clause.is_question:
+        is_told = act.kind == "tell" and not act.clause.is_question
+        if is_agreed and is_told:
             days = [each.mention.day for each in talk.days if each.place == place]
             state = _agree(state, act, place, days)
     return state

@@ -20,6 +20,7 @@ weights.
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -83,6 +84,7 @@ OPENING_WORDS = vocabulary(
 """A clause of nothing else asks for nothing: who greets asks with what follows."""
 _PROMISING = vocabulary("i_will we_will i_have we_have")
 _DAY_WORDS = vocabulary("<day> <month> <ord> today tomorrow tonight")
+_CROSSES_OUT = re.compile(r"\b(?:crossed out|cancelled|canceled|removed|taken off)$")
 _ORDINALS = ("st", "nd", "rd", "th")
 _FAR = 9  # turns since the last request, where there was none
 
@@ -359,7 +361,9 @@ class AgentClauses:
                 self._last[said] = at
         model = load_clause_model("agreements")
         self.likely = {
-            place: model.weigh(self.list_features(*place))[YES] for place in self.places
+            place: model.weigh(self.list_features(*place))[YES]
+            for place in self.places
+            if not self._is_crossed_out(*place)
         }
         """How likely each clause says what is to be done, by turn and place."""
         self._agreed = [
@@ -367,6 +371,11 @@ class AgentClauses:
             for place, likely in self.likely.items()
             if likely >= MAY_BE_AGREED
         ]
+
+    def _is_crossed_out(self, at: int, index: int) -> bool:
+        """ "I have crossed out: the cake": what is no longer to be done."""
+        before = self._talk[at].clauses[max(0, index - 1)]
+        return index > 0 and _CROSSES_OUT.search(before.text) is not None
 
     def list_agreed(self, at: int, about: frozenset[str]) -> list[str]:
         """What the agent later says is to be done, beside a clause of the caller."""

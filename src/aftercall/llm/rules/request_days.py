@@ -33,6 +33,8 @@ from aftercall.model.calls import Speaker
 NO = "no"
 LIKELY = 0.5  # how likely a day must be the request's
 AGREED = 0.42  # … where it was followed as that
+LIKELY_TOLD = 0.8  # … where the request is to tell or to note something
+TOLD_KINDS = ("note", "message")
 FOLLOWED = 0.2  # … where it was named last, and followed as that
 FAR = 4  # turns
 MAX_BEFORE = 12  # days named before the ask that are looked at
@@ -123,6 +125,8 @@ def _choose_day(
         return followed
     best = max(likely, key=likely.__getitem__)
     least = AGREED if best == followed else LIKELY
+    if talk.state.items[index].kind in TOLD_KINDS:
+        least = LIKELY_TOLD
     return best if likely[best] >= least else None
 
 
