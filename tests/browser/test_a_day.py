@@ -22,7 +22,7 @@ SAID = (
     "Hello, this is Dana Fox, and my sister lives in Port.",
     "Please call the plumber tomorrow.",
     "Please order new paper.",
-    "My donkey needs new shoes.",
+    "I need the donkey shod.",
 )
 WRITES = 200
 

@@ -105,7 +105,6 @@ def load_table(speaker: Speaker) -> tuple[Row, ...]:
 # How sure the model of clauses must be to be followed, by label.
 _SURE = {"R": 0.7, "W": 0.5, "X": 0.5, "Y": 0.4, "NO": 0.4}
 _OWN_WISH = 0.4  # of "I'll transfer money", said to who can do it
-_NO_REQUEST = 0.02  # below, what a pattern takes for a request is none
 _CALLING_OFF = ("cancel ", "remove ", "delete ", "take ")
 _MAYBE = 0.4
 _PLAIN = 0.85  # confidence of a pattern that is seldom wrong
@@ -182,8 +181,6 @@ def _doubt(act: Act, likely: float) -> Act:
     is_likely = act.confidence >= _PLAIN and likely >= _LIKELY
     if is_likely or act.matter.text.startswith(_CALLING_OFF):
         return act
-    if likely < _NO_REQUEST:
-        return replace(act, kind="tell", matter=act.clause.plain, confidence=0.0)
     limit = UNSURE if likely >= _MAYBE else UNLIKELY
     return replace(act, confidence=min(act.confidence, limit), plainness=0.0)
 
