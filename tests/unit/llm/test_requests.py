@@ -121,7 +121,7 @@ def test_a_lost_thing_and_its_replacement_are_one_request() -> None:
         " | A: I'll have a new card sent to you."
     )
     (request,) = _read(script).requests
-    assert "credit card" in request.words
+    assert "credit card" in f"{request.words} {request.details}"
 
 
 @pytest.mark.parametrize(

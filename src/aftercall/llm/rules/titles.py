@@ -314,8 +314,8 @@ def title_of_promise(plain: Plain) -> str:
 # What an agent says before it says a request back.
 _BEFORE_AGREED = re.compile(
     r"(?:(?:so|then|just|great|perfect|right|now|and|ok|to (?:confirm|recap|sum up)"
-    r"|(?:to )?read(?:ing)? (?:that |it |this )?back|(?:that|this|it) is|(?:i|we) have(?: got)?"
-    r"|you are (?:down|booked|in)(?: in)?(?: for)?)(?= |$) ?)+"
+    r"|(?:to )?read(?:ing)? (?:that |it |this )?back|(?:that|this|it) is"
+    r"|(?:i|we) (?:will|have(?: got)?)|you are (?:down|booked|in)(?: in)?(?: for)?)(?= |$) ?)+"
 )
 
 
