@@ -116,8 +116,8 @@ _BELONGS = ("R", "D", "X", "Y")
 
 def read_acts(talk: list[TalkTurn]) -> list[Act]:
     """The act of each clause in order: by the patterns, and by the model of clauses."""
-    labels = load_clause_model("acts").label_clauses(talk)
-    agreed = AgentClauses(talk).likely
+    agreed = AgentClauses(talk)
+    labels = load_clause_model("acts").label_clauses(talk, agreed)
     acts: list[Act] = []
     for at, turn in enumerate(talk):
         read = _read_turn(turn)
@@ -126,7 +126,7 @@ def read_acts(talk: list[TalkTurn]) -> list[Act]:
             acts += _pass_on(read)
         else:
             acts += [
-                replace(act, belongs=agreed.get((at, index), 0.0))
+                replace(act, belongs=agreed.likely.get((at, index), 0.0))
                 for index, act in enumerate(read)
             ]
     return acts

@@ -124,12 +124,11 @@ class ClauseModel:
         }
 
     def label_clauses(
-        self, talk: Sequence["TalkTurn"]
+        self, talk: Sequence["TalkTurn"], agreed: "AgentClauses"
     ) -> dict[tuple[int, int], Labels]:
         """Of each clause of the caller, by turn and place; each decision bears on the next."""
         history = LabelHistory()
         found = {}
-        agreed = AgentClauses(talk)
         for at, turn in enumerate(talk):
             if turn.speaker != "caller":
                 continue
