@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("paths", nargs="*", help="labelled calls; Y and Z if none")
     parser.add_argument("--calls", type=int, default=None, help="only the first few")
     parser.add_argument("--without-alone", action="store_true")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     labelled = list(read_labels(given.paths or list_unmet()))[: given.calls]
     model = f"openai-compatible:{given.model}"
     names = ["rules", f"rules+{model}"]

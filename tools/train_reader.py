@@ -90,17 +90,7 @@ ASKED_WEIGHT = (
 OTHER_WEIGHT = (
     0.3  # of a clause without a fact, in calls that were not marked for facts
 )
-KEPT_UNREAD = (
-    "AN",
-    "AO",
-    "AP",
-    "AQ",
-    "AR",
-    "AS",
-    "AT",
-    "AU",
-    "AV",
-)  # writers whose calls are only measured on
+KEPT_UNREAD = ("AW", "AX")  # writers whose calls are only measured on
 HARPER_STEP = 8  # one call of HarperValleyBank in so many
 GROUPS = 4  # of writers; each is read by a model of clauses trained on the others
 MARKED_WEIGHT = 0.5  # of a request in a call that the model of clauses was trained on
@@ -729,29 +719,27 @@ def train_days(choices: list[DayChoice]) -> ClauseModel:
     return ClauseModel([NO, YES], _scale([bias], True), weights)
 
 
-def train_ends(calls: Iterable[tuple[AskedCall, float]]) -> ClauseModel:
-    """Whether the words that called a request off meant it, as the reader now finds both.
+def list_ends(call: AskedCall, weight: float) -> Iterator[tuple[list[str], str, float]]:
+    """Whether the words that may call a request off mean it, as the reader now finds both.
 
     Who asked for two things and let one go still asks for the other.
     """
-    rows: Rows = []
-    for (started, turns, wanted), weight in calls:
-        talk = follow_requests(turns, started)[0]
-        standing = [want for want in wanted if not want.is_withdrawn]
-        found = {id(want) for want in pair_items(talk, standing).values()}
-        missed = [want for want in standing if id(want) not in found]
-        for index, item in enumerate(talk.state.items):
-            if item.off is None or item.status != "withdrawn":
-                continue
-            is_open = any(_is_of(want, item) for want in missed)
-            is_off = any(want.is_withdrawn and _is_of(want, item) for want in wanted)
-            is_near = any(asked_in(item) in want.turns for want in missed)
+    started, turns, wanted = call
+    talk = follow_requests(turns, started)[0]
+    standing = [want for want in wanted if not want.is_withdrawn]
+    found = {id(want) for want in pair_items(talk, standing).values()}
+    missed = [want for want in standing if id(want) not in found]
+    for index, item in enumerate(talk.state.items):
+        if item.off is None or item.status != "withdrawn":
+            continue
+        is_open = any(_is_of(want, item) for want in missed)
+        is_off = any(want.is_withdrawn and _is_of(want, item) for want in wanted)
+        is_near = any(asked_in(item) in want.turns for want in missed)
+        if is_open or is_off or not is_near:
+            sure = weight if is_open or is_off else weight * UNLABELLED_WEIGHT
             features = CallingOff(talk, index, item.off).list_features()
-            if is_open or is_off or not is_near:
-                sure = weight if is_open or is_off else weight * UNLABELLED_WEIGHT
-                rows.append((features, NO if is_open else YES, sure))
-        clear_caches()
-    return _fit_rows(*_turn_rows(rows), END_STRENGTH)
+            yield features, NO if is_open else YES, sure
+    clear_caches()
 
 
 def _is_of(want: Wanted, item: Item) -> bool:
@@ -840,7 +828,7 @@ def main(paths: list[Path]) -> None:
     of_harper = list(read_harper(path for path in paths if path.suffix == ".jsonl"))
     marked = [lesson for file in of_marks for lesson in read_marked(file)]
     asked = {file: list_wanted(document) for file, document in documents.items()}
-    called_off = [(list_called_off(document), 1.0) for document in documents.values()]
+    called_off = {file: list_called_off(each) for file, each in documents.items()}
     asked_of_harper = [list_wanted(document) for document in of_harper]
     groups = [
         [file for file in documents if group_of(file) == group]
@@ -876,13 +864,16 @@ def main(paths: list[Path]) -> None:
     use(whole)
     of_requests_only = [file for file in of_marks if "facts" not in file.parts]
     marks = [call for file in of_requests_only for call in read_wanted(file)]
-    called_off += [(call, MARKED_WEIGHT) for call in marks]
-    use({"request_ends": train_ends(called_off)})
+    ends = [row for call in marks for row in list_ends(call, MARKED_WEIGHT)]
+    for group, acts, model in zip(groups, unmet_acts, unmet, strict=True):
+        use({"acts": acts, "agreements": model})
+        ends += [row for file in group for row in list_ends(called_off[file], 1.0)]
+    use({**whole, "request_ends": _fit_rows(*_turn_rows(ends), END_STRENGTH)})
     rows = JudgementRows()
     read_all(rows, (*asked_of_harper, *marks), MARKED_WEIGHT)
     for group, acts, model in zip(groups, unmet_acts, unmet, strict=True):
         use({"acts": acts, "agreements": model})
-        read_all(rows, (asked[file] for file in group), 1.0)
+        read_all(rows, (called_off[file] for file in group), 1.0)
     facts, kinds = train_facts([*marked, *labelled.values()])
     use({"facts": facts, "fact_kinds": kinds, **rows.fit()})
     choices: list[DayChoice] = []

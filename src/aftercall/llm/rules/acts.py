@@ -73,6 +73,8 @@ class Act:
     """How likely the clause says something of a request."""
     plainness: float = 0.0
     """The confidence that a pattern alone gives."""
+    ends: float = 0.0
+    """How likely the clause calls a request off."""
 
     @property
     def seq(self) -> int:
@@ -150,7 +152,8 @@ def _pass_on(acts: list[Act]) -> list[Act]:
 
 def _judge(act: Act, labels: Labels) -> Act:
     """The act as the model sees it, where it is sure; what only a pattern sees is unsure."""
-    act = replace(act, belongs=sum(labels[label] for label in _BELONGS))
+    belongs = sum(labels[label] for label in _BELONGS)
+    act = replace(act, belongs=belongs, ends=labels["W"])
     if act.kind == "ask" and act.confidence >= _PLAINEST:
         return act
     if act.kind == "own" and labels["R"] >= _OWN_WISH:

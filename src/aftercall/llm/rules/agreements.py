@@ -1,4 +1,4 @@
-"""What the agent says back or promises: it is agreed on if the caller lets it stand.
+"""What becomes of a request: the agent says it back, or the caller says something that ends it.
 
 "I'm due for a cleaning" asks for nothing; "so that's a cleaning on Thursday" says what is to be
 done. The model `agreements` tells how likely a clause of the agent does (`clause_model.py`).
@@ -7,8 +7,16 @@ done. The model `agreements` tells how likely a clause of the agent does (`claus
 from datetime import date
 
 from aftercall.english.dates import find_dates
+from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.state import Item, RequestState, RequestTalk, add, put
+from aftercall.llm.rules.state import (
+    Item,
+    RequestState,
+    RequestTalk,
+    add,
+    asked_in,
+    put,
+)
 from aftercall.llm.rules.titles import (
     is_pointing_title,
     kind_of,
@@ -23,6 +31,7 @@ from aftercall.llm.rules.titles import (
 
 AGREED = 0.4  # how likely the agent says what is to be done, where nobody asked for it
 TAKEN = 0.25  # … where somebody did
+MAY_END = 0.2  # how likely a clause must call something off to be looked at
 
 
 def take_agreements(talk: RequestTalk) -> RequestState:
@@ -86,8 +95,37 @@ def _find_agreed(state: RequestState, act: Act, about: frozenset[str]) -> list[i
     return named or told[-1:] or (just if len(just) == 1 else [])
 
 
-def title_agreed(talk: RequestTalk, index: int) -> str:
-    """How the agent said a request back last: the thing and its day, and nothing else; or ""."""
+def find_end(talk: RequestTalk, item: Item) -> Act | None:
+    """What the caller said after they asked for it and may have called it off with.
+
+    Words that called off another request, or name another, are none.
+    """
+    others = [other for other in talk.state.items if other is not item]
+    ended = [other.off for other in others if other.status == "withdrawn"]
+    theirs = frozenset[str]().union(*(other.topic for other in others)) - item.topic
+    later = [act for act in talk.acts if act.ends >= MAY_END]
+    later = [act for act in later if act.seq > asked_in(item) and act not in ended]
+    likely = [act for act in later if not stems(act.clause.text) & theirs]
+    return max(likely, key=lambda act: act.ends, default=None)
+
+
+def name_end(talk: RequestTalk, item: Item, end: Act) -> tuple[int, bool, int, int]:
+    """How sure the turn is that ends it, and what else speaks for it or against.
+
+    Whether it names the request, how many were asked for in between, and how likely the agent
+    still says after it that it is to be done.
+    """
+    sure = sum(act.ends for act in talk.acts if act.seq == end.seq)
+    is_named = bool(stems(end.clause.text) & item.topic)
+    asked = [other.asked for other in talk.state.items]
+    between = [seq for seq in asked if asked_in(item) < seq <= end.seq]
+    agreed = [talk.acts[at] for at in item.agreed_in]
+    after = max([act.belongs for act in agreed if act.seq > end.seq], default=0.0)
+    return min(int(2 * sure), 4), is_named, min(len(between), 2), round(after * 3)
+
+
+def title_agreed(talk: RequestTalk, index: int) -> tuple[str, int]:
+    """How the agent said a request back last, and when: the thing and its day; or ""."""
     items = talk.state.items
     item = items[index]
     others = (other for at, other in enumerate(items) if at != index)
@@ -103,5 +141,5 @@ def title_agreed(talk: RequestTalk, index: int) -> str:
         is_more = bool(told_in(title) - told_in(item.title))
         is_whole = is_named and is_dated and is_more and not is_other
         if is_whole and title:
-            return title
-    return ""
+            return title, act.seq
+    return "", item.asked

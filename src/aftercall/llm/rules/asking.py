@@ -12,7 +12,7 @@ from typing import NamedTuple
 from aftercall.english.text import MASK, Plain, is_other_amount, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.agreements import title_agreed
+from aftercall.llm.rules.agreements import AGREED, title_agreed
 from aftercall.llm.rules.judgement import RequestClauses, WeighedClause
 from aftercall.llm.rules.state import (
     MAY_BE,
@@ -36,6 +36,7 @@ from aftercall.llm.rules.state import (
 )
 from aftercall.llm.rules.titles import (
     MIN_TOLD,
+    LastCounts,
     drop_other_days,
     find_person,
     introduces,
@@ -374,15 +375,21 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
         is_refused = MASK in plain.text or bool(stems(plain.text) & refused)
         return not is_refused and not names_other_day(plain, item.due, state.today)
 
-    near = RequestClauses(talk, index).weigh()
-    told = [each for each in near if each.is_ask or is_wanted(each.plain)]
+    near = list(RequestClauses(talk, index).weigh())
+    counts = LastCounts((one.act.seq, one.plain) for one in near if _counts(one))
+    told = [
+        each
+        for each in near
+        if each.is_ask
+        or (is_wanted(each.plain) and not counts.is_outdated(each.act.seq, each.plain))
+    ]
     head = item.title.partition(": ")[0]
     asked = [each.said for each in told if each.is_ask and item.is_fault]
     head = drop_other_days(asked[0] if asked else head, item.due, state.today)
     item = item._replace(title=plain_title(head))
     is_told = says_enough(item.title, item.kind, item.person)
     is_agreed = item.kind == "booking" or not is_told
-    agreed = title_agreed(talk, index) if is_agreed else ""
+    agreed, seq = title_agreed(talk, index) if is_agreed else ("", item.asked)
     named = (
         ToldRequest(item._replace(title=agreed), item.words, is_whole=True)
         if agreed
@@ -390,9 +397,21 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
     )
     details = [normalise(said) for said in item.details]
     care = [plain for plain in details if _CARE.search(plain.text)]
+    care = [plain for plain in care if not counts.is_outdated(0, plain)]
     care_said = [plain.source for plain in care if is_wanted(plain)]
-    chosen = _choose_details(care_said, told, named.item.title.lower())
-    return named._replace(item=named.item._replace(details=chosen))
+    right = [one.act.seq for one in near if one.act.kind == "correct" and _counts(one)]
+    title = counts.update(max(seq, *right, 0), named.item.title)
+    chosen = _choose_details(care_said, told, title.lower())
+    return named._replace(item=named.item._replace(title=title, details=chosen))
+
+
+def _counts(each: WeighedClause) -> bool:
+    """Whether the clause tells how many are wanted: not what is asked, supposed or offered."""
+    act = each.act
+    is_asked = act.clause.is_question and act.kind not in ("ask", "correct")
+    is_said = act.speaker == "caller" or act.belongs >= AGREED
+    is_other = act.kind in _OTHERS or each.is_theirs or each.other > FOLLOWED
+    return is_said and not is_asked and not is_other
 
 
 def _choose_details(

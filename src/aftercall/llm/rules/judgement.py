@@ -22,6 +22,7 @@ from aftercall.english.dates import find_dates
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import load_patterns, stems
 from aftercall.llm.rules.acts import Act
+from aftercall.llm.rules.agreements import find_end, name_end
 from aftercall.llm.rules.clause_model import (
     YES,
     Labels,
@@ -47,11 +48,14 @@ from aftercall.llm.rules.titles import (
 )
 from aftercall.model.reading import RequestKind
 
-REQUESTED = 0.66  # how likely it must be one; told as a confidence of ACTED_ON
+REQUESTED = 0.6  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.2  # how likely it must be a part of the request before it
 DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part of another
 PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
+CALLED_OFF = (
+    0.5  # how likely later words must call it off for "could you …" to need a model
+)
 ASKED_APART = 0.95  # how sure a pattern must be that it is a request of its own
 _AGREES = load_patterns("aftercall.llm.rules", "state")["agrees"]
 NAMED_KINDS: tuple[RequestKind, ...] = ("issue", "note", "reminder")
@@ -109,7 +113,9 @@ def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     is_said_back = len(item.topic) > 1 and item.topic <= told
     is_taken = not told or is_said_back or item.plainness >= ASKED_APART
     is_plain = item.plainness >= PLAIN and (is_taken or sure >= DOUBTED)
-    if is_plain or (item.confidence >= PLAIN and not told):
+    is_plain = is_plain or (item.confidence >= PLAIN and not told)
+    end = find_end(talk, item)
+    if is_plain and (end is None or end.ends < CALLED_OFF):
         sure = max(sure, REQUESTED)
     if sure < REQUESTED:
         return sure * ACTED_ON / REQUESTED
@@ -122,6 +128,7 @@ def _join(whole: Item, part: Item) -> Item:
         details=tuple(dict.fromkeys((*whole.details, part.title, *part.details))),
         turns=tuple(sorted({*whole.turns, *part.turns})),
         due=whole.due or part.due,
+        agreed_in=whole.agreed_in | part.agreed_in,
         person=whole.person or part.person,
     )
 
@@ -203,8 +210,7 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
     start = item.asked or item.turns[0]
     reply = _reply(talk.acts, start)
     title = _words(item.title)
-    later = [act for act in talk.acts if act.speaker == "caller" and act.seq > start]
-    off = [act for act in later if act.kind == "withdraw"]
+    off = find_end(talk, item)
     told = {act.kind for act in talk.acts if act.seq == start}
     heard = _stems_of(reply)
     before = [act for act in talk.acts if act.speaker == "caller" and act.seq <= start]
@@ -231,8 +237,7 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
             topic=min(len(item.topic), 5),
             length=min(len(title), 12),
             place=min(index, 3),
-            off=min(len(off), 2),
-            off_shared=any(stems(act.clause.text) & item.topic for act in off),
+            off=name_end(talk, item, off) if off else "",
             turn=min(start, 5),
             first2="_".join(title[:2]),
         ),
@@ -242,6 +247,7 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
         *mark("r", _texts(reply)),
         f"reply:{'_'.join(_texts(reply)[:2])}",
         f"reply_shared:{min(len(heard & item.about), 3)}",
+        *mark("off_reply", _texts(_reply(talk.acts, off.seq))[:12] if off else ()),
     ]
 
 

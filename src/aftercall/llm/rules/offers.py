@@ -455,6 +455,13 @@ def correct(state: RequestState, act: Act) -> RequestState:
     days = state.days_of(act.clause.plain)
     if days and not item.delivers_words:
         item = touch(item, act.seq)._replace(due=days[-1])
-    elif changed := change_number(item, act.matter):
-        item = touch(changed, act.seq)
+    elif not _is_offered_number(state, act):
+        item = touch(change_number(item, act.matter) or item, act.seq)
     return put(state, state.current, item)._replace(offer=None, proposed=None)
+
+
+def _is_offered_number(state: RequestState, act: Act) -> bool:
+    """ "Eight" after "at eight or at one?": an hour that the agent named counts nothing."""
+    heard = frozenset[str]().union(*(plain.vocabulary for plain in state.agent_said))
+    numbers = [word.norm for word in act.matter.words if word.norm.isdecimal()]
+    return any(number in heard for number in numbers)

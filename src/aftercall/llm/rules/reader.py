@@ -153,7 +153,7 @@ def _as_said(act: Act) -> Act:
     is_other = said.kind == "withdraw" or (act.kind == "withdraw" and is_asked)
     if not is_other or said.kind == act.kind:
         return act
-    return replace(said, belongs=act.belongs)
+    return replace(said, belongs=act.belongs, ends=act.ends)
 
 
 def _read_foreign(language: str, secrets: list[Secret], call: Call) -> Reading:

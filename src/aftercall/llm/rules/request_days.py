@@ -27,15 +27,15 @@ from aftercall.llm.rules.state import (
     RequestState,
     RequestTalk,
     asked_in,
+    said_of,
 )
 from aftercall.model.calls import Speaker
 
 NO = "no"
-LIKELY = 0.5  # how likely a day must be the request's
-AGREED = 0.42  # … where it was followed as that
-LIKELY_TOLD = 0.8  # … where the request is to tell or to note something
+LIKELY = 0.4  # how likely a day must be the request's
+LIKELY_TOLD = 0.6  # … where the request is to tell or to note something
 TOLD_KINDS = ("note", "message")
-FOLLOWED = 0.2  # … where it was named last, and followed as that
+MAX_LAST_WORDS = 3  # of a last word that names a day: "by Thursday"
 FAR = 4  # turns
 MAX_BEFORE = 12  # days named before the ask that are looked at
 MAX_AFTER = 24  # … and after it
@@ -92,8 +92,7 @@ def date_weekdays(talk: RequestTalk) -> RequestTalk:
 
 
 def _said(heard: HeardDay) -> str:
-    """The words that name the day."""
-    return heard.act.clause.text[heard.mention.start : heard.mention.end]
+    return said_of(heard.mention, heard.act.clause.text)
 
 
 def _weigh_days(around: "NamedDays") -> Likely:
@@ -110,24 +109,25 @@ def _weigh_days(around: "NamedDays") -> Likely:
 def _choose_day(
     talk: RequestTalk, spoken: "list[SpokenDay]", index: int
 ) -> date | None:
-    """The likeliest, if it is likely enough; the last day named, if followed, needs less.
-
-    After "actually, make it Thursday" a call may end before anybody says it back.
-    """
-    followed = talk.state.items[index].due
+    """The likeliest, if it is likely enough; what a call ends with was said back by nobody."""
+    item = talk.state.items[index]
+    if item.due and item.due == _find_last_word(talk):
+        return item.due
     likely = _weigh_days(NamedDays(talk.state, spoken, index))
-    if not likely:
+    best = max(likely, key=likely.__getitem__, default=None)
+    is_told = item.kind in TOLD_KINDS and best != item.due
+    least = LIKELY_TOLD if is_told else LIKELY
+    return best if best and likely[best] >= least else None
+
+
+def _find_last_word(talk: RequestTalk) -> date | None:
+    """The day that the last turn asks for or changes: "no wait, Friday"."""
+    if not talk.days or talk.days[-1].act.seq != talk.acts[-1].seq:
         return None
     last = talk.days[-1]
-    is_end = last.act.seq == talk.acts[-1].seq
-    least = 0.0 if is_end else FOLLOWED
-    if last.mention.day == followed and likely.get(followed, -1.0) >= least:
-        return followed
-    best = max(likely, key=likely.__getitem__)
-    least = AGREED if best == followed else LIKELY
-    if talk.state.items[index].kind in TOLD_KINDS:
-        least = LIKELY_TOLD
-    return best if likely[best] >= least else None
+    is_short = len(last.act.clause.plain.words) <= MAX_LAST_WORDS
+    is_asked = last.act.kind in ("ask", "correct") or is_short
+    return last.mention.day if is_asked else None
 
 
 class SpokenDay(NamedTuple):

@@ -162,8 +162,11 @@ class RequestState(NamedTuple):
         return [self._as_offered(mention, text) for mention in found]
 
     def _as_offered(self, mention: DateMention, text: str) -> DateMention:
-        """ "Friday" or "the 14th" is the one that was offered or spoken of, if there is one."""
-        said = text[mention.start : mention.end]
+        """ "Friday" or "the 14th" is the one that was offered or spoken of, if there is one.
+
+        "By Friday" is the next one.
+        """
+        said = said_of(mention, text)
         day = mention.day
         if _BARE_WEEKDAY.fullmatch(said):
             known = (*self.slots, self.anchor or day)
@@ -176,6 +179,13 @@ class RequestState(NamedTuple):
 
     def days_of(self, plain: Plain) -> list[date]:
         return [mention.day for mention in self.mentions_of(plain)]
+
+
+def said_of(mention: DateMention, text: str) -> str:
+    """The words that name a day, with the "by" before them."""
+    start = mention.start
+    is_limit = text[max(0, start - 3) : start] == "by "
+    return text[start - 3 * is_limit : mention.end]
 
 
 class RequestTalk(NamedTuple):

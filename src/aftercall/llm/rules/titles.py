@@ -20,7 +20,7 @@ from aftercall.english.clauses import (
 from aftercall.english.dates import find_dates
 from aftercall.english.language import LANGUAGES
 from aftercall.english.names import take_name
-from aftercall.english.text import MASK, Plain, normalise
+from aftercall.english.text import MASK, Plain, Word, normalise
 from aftercall.english.words import (
     load_patterns,
     stems,
@@ -414,3 +414,52 @@ def title_plainly(request: Request, sentence: str) -> Request:
         name = f"Message for {request.person}"
     title = f"{name}: “{shorten(sentence, MAX_QUOTED_CHARS, placeholder=' …')}”"
     return request.model_copy(update={"title": title})
+
+
+_UNITS = stems(
+    "minutes hours days nights weeks months years pounds dollars euros quid percent miles thirty"
+)
+_PEOPLE = stems("people adults guests persons seats")
+_FOR = re.compile(r"\b(?:table|booking|reservation|party) (?:for|of) \d+$")
+
+
+def count_things(plain: Plain) -> dict[str, Word]:
+    """The number of each thing that is counted: "two cakes", "a table for six"."""
+    found = {}
+    for at, word in enumerate(plain.words):
+        if not word.norm.isdecimal():
+            continue
+        after = plain.slice(at + 1, at + 2).text
+        until = plain.slice(0, at + 1).text
+        for thing in stems(after) - _UNITS:
+            if not thing.isdecimal():
+                found["people" if thing in _PEOPLE else thing] = word
+        if _FOR.search(until) and not stems(after):
+            found["people"] = word
+    return found
+
+
+class LastCounts:
+    """How many of each thing were wanted last: "actually, make that eight people"."""
+
+    def __init__(self, told: Iterable[tuple[int, Plain]]) -> None:
+        self._last: dict[str, tuple[int, str, str]] = {}
+        for seq, plain in told:
+            for thing, word in count_things(plain).items():
+                number = plain.source[word.start : word.end]
+                self._last[thing] = (seq, word.norm, number)
+
+    def is_outdated(self, seq: int, plain: Plain) -> bool:
+        """Whether another number of the same thing was said after it."""
+        counted = count_things(plain).items()
+        last = [(word, self._last.get(thing, (0, "", ""))) for thing, word in counted]
+        return any(at > seq and norm != word.norm for word, (at, norm, _) in last)
+
+    def update(self, seq: int, title: str) -> str:
+        """The title as it was right in a turn, with the last number of each thing."""
+        counted = count_things(normalise(title))
+        for thing, word in reversed(counted.items()):
+            at, norm, number = self._last.get(thing, (0, word.norm, ""))
+            if at >= seq and norm != word.norm:
+                title = f"{title[: word.start]}{number}{title[word.end :]}"
+        return title
