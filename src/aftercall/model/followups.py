@@ -39,7 +39,7 @@ TO_DO: tuple[Standing, ...] = ("noted", "failed", "broken", "unknown")
 """What nothing but a person will do: written down, or not done, as far as is known."""
 _TOLD_STANDINGS: Mapping[str, str] = {
     "noted": "only written down: a person must do it",
-    "unknown": "promised; nothing here shows whether it was done",
+    "unknown": "promised by the agent, a person must see to it",
     "broken": "promised and not done in time",
 }
 EFFECTS: Mapping[str, Effect] = {

@@ -455,13 +455,15 @@ class PageStore:
         """A value that changes with the lists and figures of the front page."""
         with self._database.read() as connection:
             newest = connection.execute(_NEWEST_STEPS).all()
-            changes = connection.execute(select(func.max(followup_history.c.n)))
-            last = changes.scalar()
             waiting = [
                 connection.execute(_WAITING_FOLLOWUPS, {"state": state}).all()
                 for state in WAITING_STATES
             ]
-        return newest, last, waiting
+        return newest, self.get_newest_change(), waiting
+
+    def get_newest_change(self) -> int:
+        """The number of the last change of a follow-up."""
+        return self._database.fetch_value(select(func.max(followup_history.c.n))) or 0
 
     def get_newest_entry_number(self) -> int:
         return self._database.fetch_value(select(func.max(journal.c.n))) or 0

@@ -171,10 +171,11 @@ class CountedFigures:
         app = self._context.app
         health = partial(app.report_health, only_open=True)
         figures = partial(self._context.figures.read, query, app.clock.now())
+        newest = self._context.store.get_newest_change()
         return (
             self._count("health", health, is_changed=is_changed),
             self._count(query, figures, is_changed=is_changed),
-            self._count("to do", self._read_to_do, is_changed=is_changed),
+            self._count(("to do", newest), self._read_to_do, is_changed=is_changed),
         )
 
     def _read_to_do(self) -> tuple[dict[str, int], list[FollowUp]]:
