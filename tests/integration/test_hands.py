@@ -205,6 +205,9 @@ def test_a_promise_stands_with_what_was_asked_for(app: App, client: TestClient) 
     page = client.get("/followups").text
     assert page.count('<li class="item') == 1
     assert f'promised: <a href="/followups/{promise.id}">' in page
+    kept = client.get(f"/followups/{promise.id}").text
+    assert "kept when the request is done" in kept
+    assert f'href="/followups/{request.id}"' in kept
     history = client.get(f"/followups/{request.id}").text
     assert "<b>noted</b>" in history
     assert "<b>done</b>" not in history

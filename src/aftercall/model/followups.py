@@ -144,6 +144,8 @@ class FollowUp:
     @property
     def told_standing(self) -> str:
         """For people: what was done and by whom, or that it is left to one of them."""
+        if self.fulfilled_by and self.standing == "noted":
+            return "kept when the request is done"
         if self.standing in _TOLD_STANDINGS:
             return _TOLD_STANDINGS[self.standing]
         by = [
