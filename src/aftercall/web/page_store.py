@@ -43,10 +43,7 @@ from aftercall.db.tables import (
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.recording_files import RecordingFolder
 from aftercall.journal.store import CallRow, to_call_row
-from aftercall.model.followups import (
-    FollowUp,
-    FollowUpState,
-)
+from aftercall.model.followups import FollowUp, FollowUpState
 from aftercall.model.json_fields import Json
 from aftercall.model.people import read_caller, read_party, split_party
 from aftercall.model.reading import Step
@@ -301,7 +298,7 @@ class PageStore:
         found = self._database.fetch(query.order_by(followups.c.id))
         return [to_followup(row) for row in found]
 
-    def list_guarded(self, rows: Iterable[FollowUp]) -> dict[str, dict[str, str]]:
+    def list_guarded(self, rows: Sequence[FollowUp]) -> dict[str, dict[str, str]]:
         """For each follow-up the facts that lists do not show and that were told with it: the
         level of each by its id. A secret may be in a turn near it: the agent asked for it.
         """

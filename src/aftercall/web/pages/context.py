@@ -30,7 +30,7 @@ from aftercall.telemetry import KNOWN_LABELS
 from aftercall.web.auth import BrowserAuth, get_session
 from aftercall.web.figures import FigureStore
 from aftercall.web.live_feed import LiveFeed
-from aftercall.web.page_store import PageStore
+from aftercall.web.page_store import TROUBLE_STATES, PageStore
 from aftercall.web.routes import add_section
 from aftercall.web.users import Role, is_enough
 from aftercall.work.requests import is_overdue
@@ -291,7 +291,11 @@ class PageContext:
 
     def is_overdue(self, row: FollowUp) -> bool:
         """Whether its day passed while it was known here; a call may be handed in later."""
-        is_left = row.standing not in ("done", "passed on", "refused", "withdrawn")
+        is_left = row.standing == "noted" or row.state in (
+            "held",
+            "open",
+            *TROUBLE_STATES,
+        )
         today = self.get_local_now().date()
         return is_left and is_overdue(row, today, self.app.settings.zone)
 
