@@ -35,7 +35,7 @@ from aftercall.db.tables import (
     resume_states,
 )
 from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall
-from aftercall.model.followups import EFFECT_ORDER, EFFECTS, PERSON, TO_DO, to_state
+from aftercall.model.followups import EFFECT_ORDER, EFFECTS, PERSON, TO_DO
 from aftercall.model.json_fields import Json
 
 NEWEST_FIRST = (calls.c.started_at.desc(), calls.c.id.desc())
@@ -266,6 +266,8 @@ def stands_alone() -> ColumnElement[bool]:
 
 
 def is_to_do() -> ColumnElement[bool]:
-    """The one answer to what is to do, for every list and count of it."""
-    state = followups.c.state.in_({to_state(name) for name in TO_DO})
-    return and_(state, select_standing().in_(TO_DO), stands_alone())
+    """The one answer to what is to do, for every list and count of it.
+
+    Names no state: SQLite would take the index of states, which nearly all rows share.
+    """
+    return and_(select_standing().in_(TO_DO), stands_alone())

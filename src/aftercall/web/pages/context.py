@@ -18,10 +18,8 @@ from markupsafe import Markup, escape
 from aftercall import __version__
 from aftercall.clock import format_duration, parse_instant
 from aftercall.config import LoadedConfig
-from aftercall.english.secrets import Secret
 from aftercall.english.words import count_noun
 from aftercall.journal.store import CallRow
-from aftercall.memory.visibility import mask_secrets
 from aftercall.model.followups import FollowUp
 from aftercall.model.json_fields import Json
 from aftercall.model.people import join_party, split_party
@@ -309,11 +307,11 @@ class PageContext:
     def hide_private(self, steps: Mapping[str, Sequence[Step]]) -> dict[str, str]:
         """The summaries of some calls for a list, without what was told as private."""
         private = self.app.facts.list_words_in_calls([*steps], ("private",))
-        secrets = [Secret(1, words, words, "person") for words in private if words]
-        return {
-            call_id: _HIDDEN.sub("(private)", mask_secrets(find_summary(one), secrets))
-            for call_id, one in steps.items()
-        }
+        found = {call_id: find_summary(one) for call_id, one in steps.items()}
+        for words in sorted(private, key=len, reverse=True):
+            for call_id, summary in found.items():
+                found[call_id] = summary.replace(words, "•••") if words else summary
+        return {one: _HIDDEN.sub("(private)", shown) for one, shown in found.items()}
 
     def make_listings(self, rows: list[CallRow]) -> list["CallListing"]:
         steps = self.store.list_steps([row.live.id for row in rows])
