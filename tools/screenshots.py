@@ -351,7 +351,7 @@ def _settle(browser: BrowserContext, address: str) -> None:
     page.goto(address)
     while (
         page.locator(".lines .dot.working").count()
-        or not page.get_by_role("heading", name="Waiting for you").count()
+        or not page.get_by_role("heading", name="To decide").count()
     ):
         page.wait_for_timeout(500)
     page.wait_for_timeout(3_000)

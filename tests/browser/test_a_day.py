@@ -148,7 +148,7 @@ async def expect_done(page: Page, address: str) -> None:
     done = page.locator(".item", has_text="plumber")
     while not await done.count():
         await page.reload()
-    await expect(done).to_contain_text("noted, waits for a person")
+    await expect(done).to_contain_text("only written down: a person must do it")
     await page.get_by_role("button", name="Done: Call the plumber").click()
     await expect(page.get_by_role("status")).to_contain_text("Marked as done")
     await page.goto(f"{address}/followups?state=done")

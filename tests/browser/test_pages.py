@@ -308,7 +308,9 @@ def test_a_held_request_is_approved_from_the_first_page(
         page.goto("/followups?state=noted")
         while not page.locator(".item").count():
             page.reload()
-        expect(page.locator("main")).to_contain_text("noted, waits for a person")
+        expect(page.locator("main")).to_contain_text(
+            "only written down: a person must do it"
+        )
         context.close()
     assert list((tmp_path / "workspace" / "tasks").glob("call-the-plumber*.md"))
 

@@ -1,10 +1,14 @@
 """The lists of the pages, on both databases: who called last comes first, whoever called most."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from aftercall.app import App
+from aftercall.ids import new_id
 from aftercall.web.page_store import CallFilter, PageStore
 from fakes import START, make_call, make_live_call
+from followup_work import follow, hold_call
 
 BILL, ANNA, CARL = "+15550142", "+15550143", "+15550144"
 
@@ -69,3 +73,37 @@ async def test_live_and_sealed_calls_are_told_apart(app: App) -> None:
     ] == [BILL]
     await app.journal.seal(record, end_reason="caller_hung_up")
     assert store.list_live_ids() == []
+
+
+def test_what_is_to_do_comes_in_the_order_in_which_it_can_still_be_saved(
+    app: App,
+) -> None:
+    said = [("caller", "Please order paper.")]
+    (row,) = follow(app.work, hold_call(app, said).conversation)
+    zone = ZoneInfo("Australia/Sydney")
+    now = datetime(2026, 2, 13, 9, tzinfo=zone)
+    dues = (
+        "2026-02-12T20:00:00.000Z",  # in Sydney the morning of the thirteenth
+        "2026-02-13",
+        "2026-02-12",
+        "2026-02-12T01:00:00.000Z",
+        "2026-01-02",
+        "2026-02-13T20:00:00.000Z",
+        "2026-02-14",
+        None,
+    )
+    rows = [replace(row, id=new_id(), key=new_id(), due=due) for due in dues[::-1]]
+    broken = replace(row, id=new_id(), key=new_id(), kind="promise", state="broken")
+    app.corrections.mark_done(row.id, "me")
+    app.work.followups.record([*rows, broken], [], set(), app.clock.now())
+    store = PageStore(app.database)
+    first, *others = store.list_to_do(now, limit=50)
+    assert first.id == broken.id
+    todays, late, coming = dues[:2], dues[2:5], dues[5:]
+    listed = [one.due for one in others]
+    assert set(listed[:2]) == set(todays)
+    assert set(listed[2:4]) == set(late[:2])
+    assert listed[4:] == [late[2], *coming]
+    assert [one.id for one in store.list_to_do(now, limit=2, skip=7)] == [
+        one.id for one in others[6:]
+    ]

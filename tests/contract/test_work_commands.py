@@ -108,7 +108,11 @@ def test_what_is_noted_waits_for_a_person_who_says_that_it_is_done(home: App) ->
     assert run_json("followups", "list", "--state", "done") == []
     (noted,) = run_json("followups", "list", "--state", "noted")
     assert "waits for a person" in run("followups", "list").output
-    assert "noted, waits for a person" in run("followups", "show", noted["id"]).output
+    assert (
+        "only written down: a person must do it"
+        in run("followups", "show", noted["id"]).output
+    )
+    assert run_json("followups", "list", "--state", "to do") == [noted]
     client = make_client(home)
     done = client.post(f"/api/followups/{noted['id']}/done").json()
     assert (done["state"], done["standing"]) == ("done", "done")

@@ -15,11 +15,13 @@ from aftercall.app import App
 from aftercall.db.corrections import Correction
 from aftercall.errors import NotWaiting
 from aftercall.ids import new_id
-from aftercall.model.followups import FollowUp
-from aftercall.web.page_store import TO_DO
+from aftercall.memory.extraction import Extractor
+from aftercall.model.followups import TO_DO, FollowUp
+from aftercall.postcall.runner import rerun
 from aftercall.work import deliver
 from aftercall.work.store import FollowUpTransition
 from api_client import csrf_of, make_client
+from fact_drafts import draft, reader_of
 from fakes import VirtualClock, make_call
 from followup_work import (
     RecordingSink,
@@ -137,26 +139,34 @@ def test_a_request_taken_back_while_it_starts_is_not_delivered(app: App) -> None
     assert app.work.followups.get(row.id).state == "held"
 
 
-def test_due_days_are_set_for_many_and_overdue_ones_are_marked(
-    app: App, client: TestClient
+def test_due_days_are_set_for_many_and_only_late_ones_are_red(
+    app: App, client: TestClient, clock: VirtualClock
 ) -> None:
     rows = hold_requests(app, "plumber", "painter")
-    decide(client, "due", [row.id for row in rows], due="2026-01-02")
+    decide(client, "due", [row.id for row in rows], due="2026-02-14")
     page = client.get("/followups?state=held").text
-    assert page.count(">overdue</span>") == 2
+    assert ">overdue</span>" not in page
     assert "Put right" in page
     undo = {"csrf": csrf_of(page), "of": [one.id for one in list_corrections(app)]}
     assert client.post("/corrections/undo", data=undo).status_code == 303
     assert [app.work.followups.get(row.id).due for row in rows] == [
         row.due for row in rows
     ]
+    for due in (
+        "2026-02-14",
+        "2026-01-02",
+    ):  # the second had passed before it was asked for
+        decide(client, "due", [rows[0].id], due=due)
+        clock.move(3 * 24 * 3600)
+        page = client.get("/followups?state=held").text
+        assert page.count(">overdue</span>") == (due == "2026-02-14")
 
 
 def test_what_was_noted_is_listed_by_day_until_a_person_has_done_it(
     app: App, client: TestClient, clock: VirtualClock
 ) -> None:
     today = clock.now().date()
-    days = {"no day": None, "later": 9, "tomorrow": 1, "today": 0, "overdue": -1}
+    days = {"no day": None, "later": 9, "tomorrow": 1, "day has passed": -1, "today": 0}
     rows = {}
     for name, day in days.items():
         call = hold_call(app, [("caller", "Please order paper.")], caller=CALLER)
@@ -175,7 +185,7 @@ def test_what_was_noted_is_listed_by_day_until_a_person_has_done_it(
         assert "<b>Paper" not in page
     front = client.get("/").text
     assert "To do <small>5</small>" in front
-    assert front.index(rows["today"]) < front.index(rows["overdue"])
+    assert front.index(rows["today"]) < front.index(rows["day has passed"])
     answer = decide(client, "done", [rows["today"]])
     assert answer.status_code == 303
     page = client.get("/followups").text
@@ -195,6 +205,9 @@ def test_a_promise_stands_with_what_was_asked_for(app: App, client: TestClient) 
     page = client.get("/followups").text
     assert page.count('<li class="item') == 1
     assert f'promised: <a href="/followups/{promise.id}">' in page
+    kept = client.get(f"/followups/{promise.id}").text
+    assert "kept when the request is done" in kept
+    assert f'href="/followups/{request.id}"' in kept
     history = client.get(f"/followups/{request.id}").text
     assert "<b>noted</b>" in history
     assert "<b>done</b>" not in history
@@ -212,8 +225,98 @@ def test_a_long_list_of_what_is_to_do_goes_on_by_day(
     (more,) = re.findall(r'href="([^"]+)">More to do', first)
     rest = client.get(unescape(more)).text
     assert rest.count('<li class="item') == 2
-    for odd in ("~", "x", "9999~~"):
+    for odd in ("~", "x", "9" * 60):
         assert client.get(f"/followups?{TO_DO_QUERY}&before={odd}").status_code == 200
+
+
+def test_every_page_and_program_counts_the_same_as_to_do(
+    app: App, client: TestClient
+) -> None:
+    """A promise that a request keeps is done with it, whichever page the request is on."""
+    tell = [
+        ("caller", "Please tell Graham that lunch has to move to Wednesday."),
+        ("agent", "I will give him that message."),
+    ]
+    invoice = [
+        ("caller", "Could you send me the invoice?"),
+        ("agent", "Sure, I'll email you the invoice."),
+    ]
+    asked = hold_call(app, tell, sid="1", caller=CALLER)
+    request, promise = follow(app.work, asked.conversation)
+    owed = hold_call(app, invoice, sid="2", caller=CALLER, is_handed_in=True)
+    follow(app.work, owed.conversation)
+    copies = [
+        replace(request, id=new_id(), key=new_id(), due="2026-02-14") for _ in range(49)
+    ]
+    app.work.followups.record(copies, [], set(), app.clock.now())
+    app.corrections.correct("due", promise.id, "2026-02-14", "me")
+    pages = [
+        client.get(f"/followups?{TO_DO_QUERY}&before={skip}").text for skip in (0, 50)
+    ]
+    count = sum(page.count('<li class="item') for page in pages)
+    assert sum(page.count('aria-label="Done: ') for page in pages) == count
+    assert f"to do <small>{count}</small>" in pages[0]
+    assert f"To do <small>{count}</small>" in client.get("/").text
+    assert f"<b>{count} to do</b>" in client.get("/people").text
+    assert client.get("/api/statistics").json()["to_do"] == count
+    listed = client.get("/api/followups?state=to do&limit=40").json()
+    rest = client.get(f"/api/followups?state=to do&before={listed['next']}").json()
+    assert len(listed["followups"]) + len(rest["followups"]) == count
+
+
+def test_a_call_that_was_read_says_what_is_to_do(app: App, client: TestClient) -> None:
+    call = hold_call(app, [("caller", "Please order paper.")])
+    (row,) = follow(app.work, call.conversation)
+    for path in ("/calls", f"/calls/{call.id}"):
+        assert "<b>1 to do</b>" in client.get(path).text
+    decide(client, "done", [row.id])
+    for path in ("/calls", f"/calls/{call.id}"):
+        assert "to do</b>" not in client.get(path).text
+
+
+def test_a_row_says_what_a_sink_did_and_what_a_person_must_do(app: App) -> None:
+    (row,) = hold_requests(app, "plumber")
+    told = {
+        sinks: replace(row, state="done", sink=sinks).told_standing
+        for sinks in ("tasks", "tasks+message+webhook", "agent", "tasks+person", "")
+    }
+    assert told == {
+        "tasks": "only written down: a person must do it",
+        "tasks+message+webhook": "passed on by message and webhook",
+        "agent": "done by agent",
+        "tasks+person": "done by a person",
+        "": "done",
+    }
+
+
+def test_what_is_hidden_belongs_to_a_row_and_stands_in_no_list(
+    app: App, client: TestClient
+) -> None:
+    said = [
+        ("caller", "Please send the crew to the pump house."),
+        ("agent", "Which code opens the gate?"),
+        ("caller", "The gate code is 4711."),
+        ("agent", "They will come on Friday."),
+        ("caller", "I have a daughter in Porto, she was born in 1958."),
+    ]
+    call = hold_call(app, said, caller=CALLER)
+    extractor = Extractor(app.settings, app.facts, app.clock)
+    told = [
+        draft("The gate code is 4711", visibility="secret", turns=(3,)),
+        draft("I have a daughter in Porto", visibility="private", turns=(5,)),
+    ]
+    extractor.extract(call, reader_of(*told))
+    rerun(app.step_runner, call.id, "summary")
+    (row, *_) = follow(app.work, call.conversation)
+    for path in ("/", "/followups", "/calls", "/people"):
+        page = client.get(path).text
+        assert "4711" not in page
+        assert "Porto" not in page
+    assert "(private)" in client.get("/calls").text
+    page = client.get(f"/followups/{row.id}").text
+    assert "Which code opens the gate?" in page
+    assert ">a secret</a>" in page
+    assert "4711" not in page
 
 
 def list_corrections(app: App) -> list[Correction]:
@@ -268,10 +371,10 @@ def test_the_front_page_and_the_page_work_count_the_same_as_waiting(
     hold_requests(app, *(f"number {number}" for number in range(7)))
     front = client.get("/").text
     assert "All is well" not in front
-    assert "Waiting for you <small>7</small>" in front
+    assert "To decide <small>7</small>" in front
     link = re.search(r'href="([^"]+)">7 items wait for you', front)
     assert link
-    assert f'href="{link[1]}">waiting for you <small>7</small>' in (
+    assert f'href="{link[1]}">to decide <small>7</small>' in (
         client.get("/followups").text
     )
     assert client.get(unescape(link[1])).text.count('<li class="item pick"') == 7

@@ -29,6 +29,8 @@ THREAD_SWITCH_INTERVAL_S = 0.0005
 MALLOC_OPTIONS = ((-8, 2), (-3, 128 * 1024), (-1, 128 * 1024))
 STOP_TIMEOUT_S = 9.0  # after the calls have ended
 EXIT_TIMEOUT_S = 1.0  # after all is closed
+DEFAULT_ADDRESS = "http://127.0.0.1:8080"
+ADDRESS_FILE = "run/address"  # of the server that was last started in this home
 _LOG_JSON = typer.Option(False, "--log-json", help="Logs as JSON lines.")
 
 
@@ -67,6 +69,7 @@ def serve(
         def announce() -> None:
             """Not before calls can be answered: a program that reads this line may ring."""
             freeze_loaded_objects()
+            (app.settings.home / ADDRESS_FILE).write_text(address)
             cli.console.print(
                 f"Aftercall listens on {address}  (home {app.settings.home}; stop with Ctrl-C)"
             )
@@ -128,7 +131,7 @@ def token(
         False, "--link", help="Print a link that logs a browser in, once."
     ),
     port: int = typer.Option(
-        8080, min=1, max=65535, help="Port of the server, for the link."
+        0, max=65535, help="Port for the link; else that of the last server here."
     ),
     json: bool = JSON_OPTION,
 ) -> None:
@@ -137,8 +140,12 @@ def token(
 
     cli = get_cli_context(context)
     if link:
+        written = cli.config.settings.home / ADDRESS_FILE
+        address = f"http://127.0.0.1:{port}" if port else DEFAULT_ADDRESS
+        if not port and written.exists():
+            address = written.read_text()
         with cli.open_app() as app:
-            name, shown = "link", make_login_link(app, f"http://127.0.0.1:{port}")
+            name, shown = "link", make_login_link(app, address)
     else:
         api_token = load_api_token(cli.config.settings)
         name, shown = "token", api_token.get_secret_value()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+TO_DO = "to do"
 STANDINGS: tuple[Standing, ...] = (*get_args(FollowUpState), "noted", "passed on")
 WAITS = "waits for a person"
 MAX_LISTED = 10_000
@@ -55,21 +56,29 @@ def list_followups(
         50, min=1, max=MAX_LISTED, help="How many, newest first."
     ),
     state: str = typer.Option(
-        "", help=f"Only those in this state: {', '.join(STANDINGS)}."
+        "", help=f"Only those in this state: {', '.join((TO_DO, *STANDINGS))}."
     ),
     caller: str = typer.Option("", help="Only this caller's."),
     json: bool = JSON_OPTION,
 ) -> None:
-    """Requests and promises, newest first."""
+    """Requests and promises, newest first; what is to do, by day."""
     from aftercall.model.followups import followup_json
 
     cli = get_cli_context(context)
     wanted = [standing for standing in STANDINGS if standing == state]
-    if state and not wanted:
-        raise RefusedInput("--state", f"is not one of {', '.join(STANDINGS)}")
+    if state not in ("", TO_DO, *wanted):
+        known = ", ".join((TO_DO, *STANDINGS))
+        raise RefusedInput("--state", f"is not one of {known}")
     number = read_caller(caller, "--caller")
     with cli.open_stores(reads_rows_only=True) as stores:
-        rows = stores.followups.page(limit=limit, standings=wanted, caller=number)
+        if state == TO_DO:
+            from aftercall.web.page_store import PageStore
+
+            now = stores.clock.now().astimezone(stores.settings.zone)
+            store = PageStore(stores.database)
+            rows = store.list_to_do(now, limit=limit, caller=number)
+        else:
+            rows = stores.followups.page(limit=limit, standings=wanted, caller=number)
         waiting = [] if json or state else _list_waiting(stores, number)
     if json:
         print_json([followup_json(row) for row in rows])

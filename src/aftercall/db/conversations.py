@@ -35,7 +35,7 @@ from aftercall.db.tables import (
     resume_states,
 )
 from aftercall.model.calls import IMPORTED, SENDER, Call, LiveCall
-from aftercall.model.followups import EFFECT_ORDER, EFFECTS
+from aftercall.model.followups import EFFECT_ORDER, EFFECTS, PERSON, TO_DO
 from aftercall.model.json_fields import Json
 
 NEWEST_FIRST = (calls.c.started_at.desc(), calls.c.id.desc())
@@ -255,3 +255,19 @@ def select_standing() -> ColumnElement[str]:
         (or_(*sinks["passed on"]), "passed on"),
         else_="noted",
     )
+
+
+def stands_alone() -> ColumnElement[bool]:
+    """Not a promise that stands as the request that keeps it does: the request is counted."""
+    row = followups.c
+    is_own = or_(row.fulfilled_by.is_(None), row.sink == PERSON)
+    is_other = row.state.not_in(("done", "held", "open"))
+    return or_(row.kind == "request", is_own, is_other)
+
+
+def is_to_do() -> ColumnElement[bool]:
+    """The one answer to what is to do, for every list and count of it.
+
+    Names no state: SQLite would take the index of states, which nearly all rows share.
+    """
+    return and_(select_standing().in_(TO_DO), stands_alone())

@@ -104,11 +104,12 @@ def _written(*forms: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]
 
 
 _CONTRACTIONS = _written(
-    (r"\bwon't\b", "will not"),
-    (r"\bcan't\b", "can not"),
+    (r"\bwon'?t\b", "will not"),
+    (r"\bcan'?t\b", "can not"),
+    (r"\bshan'?t\b", "shall not"),
     (r"\bain't\b", "is not"),
     (r"n't\b", " not"),
-    (r"\b(d(?:o|oes|id)|is|are|was|ca|wo|would|could|should|have|has)nt\b", r"\1 not"),
+    (r"\b(d(?:o|oes|id)|is|are|was|would|could|should|have|has)nt\b", r"\1 not"),
     (r"\bcann(?:ot|ae)\b", "can not"),
     (r"\blet's\b", "let us"),
     (r"'re\b", " are"),

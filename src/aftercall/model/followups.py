@@ -22,16 +22,6 @@ FollowUpState = Literal[
     "unknown",
     "broken",
 ]
-OPEN_STATES: tuple[FollowUpState, ...] = (
-    "held",
-    "unclear",
-    "failed",
-    "broken",
-    "open",
-    "doing",
-    "unknown",
-)
-"""Those in which something is still to be done or decided."""
 Trust = Literal["verified", "known", "unknown"]
 Purpose = Literal["request", "reminder", "notice", "journal", "event"]
 Effect = Literal["done", "passed on", "noted"]
@@ -45,9 +35,12 @@ PERSON: Final = "person"
 
 It is a correction, so a reading or a rebuild leaves it as it is.
 """
+TO_DO: tuple[Standing, ...] = ("noted", "failed", "broken", "unknown")
+"""What nothing but a person will do: written down, or not done, as far as is known."""
 _TOLD_STANDINGS: Mapping[str, str] = {
-    "noted": "noted, waits for a person",
-    "unknown": "outcome unknown",
+    "noted": "only written down: a person must do it",
+    "unknown": "promised by the agent, a person must see to it",
+    "broken": "promised and not done in time",
 }
 EFFECTS: Mapping[str, Effect] = {
     "agent": "done",
@@ -150,8 +143,17 @@ class FollowUp:
 
     @property
     def told_standing(self) -> str:
-        """For people: what is only written down waits for one of them."""
-        return _TOLD_STANDINGS.get(self.standing, self.standing)
+        """For people: what was done and by whom, or that it is left to one of them."""
+        if self.fulfilled_by and self.standing == "noted":
+            return "kept when the request is done"
+        if self.standing in _TOLD_STANDINGS:
+            return _TOLD_STANDINGS[self.standing]
+        by = [
+            "a person" if name == PERSON else name
+            for name in self.sinks
+            if EFFECTS.get(name, "passed on") == self.standing
+        ]
+        return f"{self.standing} by {' and '.join(by)}" if by else self.standing
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@
 from dataclasses import replace
 from functools import partial
 from mimetypes import guess_type
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -45,10 +45,12 @@ from aftercall.postcall.store import steps_json
 from aftercall.web import api_models as models
 from aftercall.web.api_models import describe_body
 from aftercall.web.page_store import (
+    PageStore,
     find_recording_file,
     parse_caller,
     parse_cursor,
     parse_party,
+    parse_skip,
     refuse_unknown_query,
     require_party,
     to_cursor,
@@ -233,20 +235,28 @@ def _add_pins(parent: APIRouter, app: App) -> None:
 
 def _add_followups(parent: APIRouter, app: App) -> None:
     router = add_section(parent, route_class=ApiRoute, tags=["follow-ups"])
+    pages = PageStore(app.database)
 
     @router.get("/followups", response_model=models.FollowUpListAnswer)
     def list_followups(
         limit: PageLimit = 50,
-        state: FollowUpState | None = None,
+        state: FollowUpState | Literal["to do"] | None = None,
         before: str | None = None,
         caller: str | None = None,
     ) -> Json:
-        """Requests and promises of one `caller` or all, newest first; `next` continues."""
+        """Requests and promises, newest first, what is `to do` by day; `next` continues."""
         number = parse_caller(caller)
-        rows = app.work.followups.page(
-            limit=limit, state=state, before=before, caller=number
-        )
-        following = rows[-1].id if len(rows) == limit else None
+        if state == "to do":
+            now = app.clock.now().astimezone(app.settings.zone)
+            skip = parse_skip(before)
+            rows = pages.list_to_do(now, limit=limit, caller=number, skip=skip)
+            last = f"{skip + limit}"
+        else:
+            rows = app.work.followups.page(
+                limit=limit, state=state, before=before, caller=number
+            )
+            last = rows[-1].id if rows else ""
+        following = last if len(rows) == limit else None
         return {"followups": [followup_json(row) for row in rows], "next": following}
 
     @router.get("/followups/{followup_id}", response_model=models.WholeFollowUpAnswer)

@@ -180,6 +180,7 @@ class StatisticsAnswer(ApiAnswer):
     by_source: dict[str, int]
     by_end_reason: dict[str, int]
     followups: dict[str, int] = Field(description="by state")
+    to_do: int = Field(description="what is to do now, of any time")
 
 
 class LoggedEventAnswer(ApiAnswer):

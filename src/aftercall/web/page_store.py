@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -11,6 +11,7 @@ from sqlalchemy import (
     ColumnElement,
     Select,
     and_,
+    case,
     exists,
     func,
     or_,
@@ -26,10 +27,13 @@ from aftercall.db.conversations import (
     NEWEST_FIRST,
     asked_at,
     belongs_to,
+    is_to_do,
     select_standing,
+    stands_alone,
 )
 from aftercall.db.tables import (
     calls,
+    fact_occurrences,
     facts,
     followup_history,
     followups,
@@ -39,13 +43,7 @@ from aftercall.db.tables import (
 from aftercall.errors import NotFound, RefusedInput
 from aftercall.journal.recording_files import RecordingFolder
 from aftercall.journal.store import CallRow, to_call_row
-from aftercall.model.followups import (
-    OPEN_STATES,
-    FollowUp,
-    FollowUpState,
-    Standing,
-    to_state,
-)
+from aftercall.model.followups import FollowUp, FollowUpState
 from aftercall.model.json_fields import Json
 from aftercall.model.people import read_caller, read_party, split_party
 from aftercall.model.reading import Step
@@ -60,10 +58,6 @@ def to_cursor(row: CallRow) -> str:
     return f"{format_instant(row.live.started_at)}~{row.live.id}"
 
 
-def to_day_cursor(row: FollowUp) -> str:
-    return f"{row.due or NO_DAY}~{row.id}"
-
-
 def parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
     """Where a list goes on; refuses what this server did not make."""
     if cursor is None:
@@ -73,6 +67,11 @@ def parse_cursor(cursor: str | None) -> tuple[datetime, str] | None:
         return parse_instant(instant), call_id if separator else ""
     except ValueError:
         raise RefusedInput("before", "is not the `next` of an earlier answer") from None
+
+
+def parse_skip(cursor: str | None) -> int:
+    """Where the list of what is to do goes on: how many rows are before it."""
+    return min(int(cursor), MAX_SKIP) if cursor and cursor.isdecimal() else 0
 
 
 def refuse_unknown_query(request: Request) -> None:
@@ -136,18 +135,12 @@ def _restore_plus(given: str) -> str:
 
 
 S = TypeVar("S", bound=Select[Any])
-WAITING_STATES: tuple[FollowUpState, ...] = (
-    "held",
-    "unclear",
-    "broken",
-    "failed",
-)
-"""Those in which a person has to decide or to look."""
-REQUESTS_STATES: tuple[FollowUpState, ...] = ("done", "held", "open")
-"""Those that a promise has from the request that keeps it."""
-TO_DO: tuple[Standing, ...] = ("noted", "failed", "broken", "unknown")
-"""What nothing but a person will do: written down, or not done, as far as is known."""
-NO_DAY = "9999"  # sorts after every due day
+WAITING_STATES: tuple[FollowUpState, ...] = ("held", "unclear")
+"""Those in which a person has to decide."""
+TROUBLE_STATES: tuple[FollowUpState, ...] = ("failed", "broken")
+MAX_SKIP = 1_000_000
+TURNS_NEAR = {"secret": 2, "private": 0}
+DAY_CHARS = len("2026-02-13")  # of a due day; an instant is longer
 MAX_WATCHED_ROWS = 12
 _NEWEST_STEPS = text(
     f"""
@@ -247,53 +240,81 @@ class PageStore:
         query = select(calls.c.id, calls.c.started_at).where(calls.c.id.in_(call_ids))
         return {str(row.id): row.started_at for row in self._database.fetch(query)}
 
-    def count_waiting(self) -> int:
-        """How many follow-ups a person has to decide about."""
-        is_waiting = followups.c.state.in_(WAITING_STATES)
-        query = select(func.count()).where(is_waiting, _stands_alone())
-        return self._database.fetch_value(query) or 0
-
     def count_followups(self, caller: str | None = None) -> dict[str, int]:
-        """How many follow-ups people see in each standing. Those without one are left out.
-
-        A promise that stands as its request does is not counted: the request is.
-        """
+        """How many follow-ups people see in each standing. Those without one are left out."""
         standing = select_standing().label("standing")
         query = select(standing, func.count()).group_by("standing")
-        query = query.where(_stands_alone())
+        query = query.where(stands_alone())
         if caller:
             query = query.where(followups.c.caller == caller)
         return {str(name): int(n) for name, n in self._database.fetch(query)}
 
+    def count_to_do(
+        self, *, callers: Sequence[str] = (), conversations: Sequence[str] = ()
+    ) -> Counter[str]:
+        """What is to do for each of these callers, or from each call of these conversations."""
+        row = followups.c
+        by = row.caller if callers else row.call_id
+        is_wanted = (
+            row.caller.in_(callers) if callers else row.conversation.in_(conversations)
+        )
+        query = select(by, func.count()).where(is_wanted, is_to_do()).group_by(by)
+        return Counter({str(name): int(n) for name, n in self._database.fetch(query)})
+
     def list_to_do(
-        self, *, limit: int, caller: str | None = None, after: str = ""
+        self, now: datetime, *, limit: int, caller: str | None = None, skip: int = 0
     ) -> list[FollowUp]:
-        """By due day, those without one last; `after` is the `to_day_cursor` of a row."""
-        day = func.coalesce(followups.c.due, NO_DAY)
-        is_to_do = select_standing().in_(TO_DO)
-        wanted: list[ColumnElement[bool]] = [is_to_do]
-        wanted.append(followups.c.state.in_(map(to_state, TO_DO)))
+        """What is in trouble, then today's, the days that have passed from the last one
+        backwards, the days to come, and what has no day; `now` is in the zone of the days.
+        """
+        due = followups.c.due
+        today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+
+        def is_before(day: datetime) -> ColumnElement[bool]:
+            is_instant = func.length(due) > DAY_CHARS
+            return due < case(
+                (is_instant, format_instant(day)), else_=f"{day:%Y-%m-%d}"
+            )
+
+        is_late = is_before(today)
+        is_today = is_before(today + timedelta(days=1))
+        in_trouble = followups.c.state.in_(TROUBLE_STATES)
+        rank = case(
+            (in_trouble, 0), (is_late, 2), (is_today, 1), (due.is_(None), 4), else_=3
+        )
+        order = rank, case((is_late, due)).desc(), due, followups.c.id
+        query = select(followups).where(is_to_do())
         if caller:
-            wanted.append(followups.c.caller == caller)
-        if after:
-            place = after.partition("~")[::2]
-            wanted.append(tuple_(day, followups.c.id) > place)
-        first = select(followups.c.id).where(*wanted).order_by(day, followups.c.id)
-        is_first = followups.c.id.in_(first.limit(limit).scalar_subquery())
-        query = select(followups).where(is_first).order_by(day, followups.c.id)
+            query = query.where(followups.c.caller == caller)
+        query = query.order_by(*order).offset(skip).limit(limit)
         return [to_followup(row) for row in self._database.fetch(query)]
 
-    def count_open_followups(self, callers: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Of each caller: how many requests are open and how many promises are owed."""
-        is_open = followups.c.state.in_(OPEN_STATES)
-        query = (
-            select(followups.c.caller, followups.c.kind, func.count())
-            .where(followups.c.caller.in_(callers), is_open)
-            .group_by(followups.c.caller, followups.c.kind)
+    def list_kept_promises(self, rows: Iterable[FollowUp]) -> list[FollowUp]:
+        """The promises that stand as one of these requests does."""
+        query = select(followups).where(
+            followups.c.conversation.in_({row.conversation for row in rows}),
+            ~stands_alone(),
         )
-        found: dict[str, dict[str, int]] = {caller: {} for caller in callers}
-        for caller, kind, count in self._database.fetch(query):
-            found[caller][kind] = int(count)
+        found = self._database.fetch(query.order_by(followups.c.id))
+        return [to_followup(row) for row in found]
+
+    def list_guarded(self, rows: Sequence[FollowUp]) -> dict[str, dict[str, str]]:
+        """For each follow-up the facts that lists do not show and that were told with it: the
+        level of each by its id. A secret may be in a turn near it: the agent asked for it.
+        """
+        said = fact_occurrences.c
+        query = select(said.call_id, said.first_turn, facts.c.visibility, facts.c.id)
+        query = query.join(facts, facts.c.id == said.fact_id).where(
+            said.call_id.in_({call for row in rows for call, _ in row.turns}),
+            facts.c.visibility != "shared",
+            facts.c.is_active,
+        )
+        found: dict[str, dict[str, str]] = {row.id: {} for row in rows}
+        for call_id, seq, level, fact_id in self._database.fetch(query):
+            for row in rows:
+                near = (abs(turn - seq) for call, turn in row.turns if call == call_id)
+                if any(turns <= TURNS_NEAR[level] for turns in near):
+                    found[row.id][fact_id] = level
         return found
 
     def list_legs(self, conversation: str) -> list[CallRow]:
@@ -410,6 +431,7 @@ class PageStore:
             "by_source": dict(sources),
             "by_end_reason": dict(reasons),
             "followups": states,
+            "to_do": self._database.fetch_value(select(func.count()).where(is_to_do())),
         }
 
     def list_live_ids(self) -> list[str]:
@@ -430,22 +452,18 @@ class PageStore:
         """A value that changes with the lists and figures of the front page."""
         with self._database.read() as connection:
             newest = connection.execute(_NEWEST_STEPS).all()
-            changes = connection.execute(select(func.max(followup_history.c.n)))
-            last = changes.scalar()
             waiting = [
                 connection.execute(_WAITING_FOLLOWUPS, {"state": state}).all()
                 for state in WAITING_STATES
             ]
-        return newest, last, waiting
+        return newest, self.get_newest_change(), waiting
+
+    def get_newest_change(self) -> int:
+        """The number of the last change of a follow-up."""
+        return self._database.fetch_value(select(func.max(followup_history.c.n))) or 0
 
     def get_newest_entry_number(self) -> int:
         return self._database.fetch_value(select(func.max(journal.c.n))) or 0
-
-
-def _stands_alone() -> ColumnElement[bool]:
-    """Requests, and promises whose state is not that of the request that keeps them."""
-    is_own = followups.c.state.not_in(REQUESTS_STATES)
-    return or_(followups.c.kind == "request", is_own)
 
 
 def _apply_filter(

@@ -164,6 +164,7 @@ def _add_pages(
     context = PageContext(app, pages, view, store, server.state.feed, loaded)
     view.add_global("first_steps", partial(site.list_first_steps, context))
     view.add_global("called", context.find_title)
+    view.add_global("is_overdue", context.is_overdue)
     for page in (today, calls, people, memory, work, tests, site):
         page.add_routes(context)
     server.mount("/static", HashedFiles(packages=[("aftercall.web", "static")]))

@@ -323,7 +323,7 @@ def to_plain_text(text: str, max_chars: int) -> str:
 
 
 NO_WORK = "nothing here tells whether it was kept"
-SAME_WORDS = "waits for the request of the same words"
+SAME_WORDS = "waits until the request is done"
 ONLY_NOTED = "it is written down, but nothing here can reach the caller"
 MIN_TITLE_OVERLAP = 0.5
 NOT_WANTED: tuple[FollowUpState, ...] = ("withdrawn", "refused")

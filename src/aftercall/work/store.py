@@ -26,6 +26,7 @@ from aftercall.db.conversations import (
     may_belong_to,
     select_last_end,
     select_standing,
+    stands_alone,
 )
 from aftercall.db.corrections import FOLLOWUPS
 from aftercall.db.event_log import write_followup_events
@@ -147,9 +148,10 @@ class FollowUpStore:
         before: str | None = None,
         standings: Sequence[Standing] = (),
         title: str = "",
+        only_alone: bool = False,
     ) -> list[FollowUp]:
         """Newest first: ids sort by time. `caller` is a number, `party` one person behind it."""
-        wanted: list[ColumnElement[bool]] = []
+        wanted: list[ColumnElement[bool]] = [stands_alone()] if only_alone else []
         if state:
             states = (state,) if isinstance(state, str) else tuple(state)
             wanted.append(followups.c.state.in_(states))
@@ -219,11 +221,8 @@ class FollowUpStore:
         return first[0].remind_at if first else None
 
     def mark_reminder_started(self, followup_id: str) -> None:
-        self._database.execute(
-            update(followups)
-            .where(followups.c.id == followup_id)
-            .values(reminder="started")
-        )
+        query = update(followups).where(followups.c.id == followup_id)
+        self._database.execute(query.values(reminder="started"))
 
     def held_before(self, moment: datetime) -> list[FollowUp]:
         return self._select(

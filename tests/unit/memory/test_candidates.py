@@ -92,6 +92,8 @@ def test_of_all_pairs_of_sentences_those_that_matter_are_compared_and_most_are_n
 @example(["jean-luc"], ["dont", "jean-luc"])
 @example(["no", "bill at example dot com"], ["bill@example.com"])
 @example(["half past six", "dont", "not Porto"], ["half past six"])
+@example(["I shan't see", "tea", "my e-mail is"], ["I shan't see", "my e-mail is"])
+@example(["I cant see", "2"], ["I cant see", "twenty two"])
 def test_however_sentences_are_put_together(new: list[str], known: list[str]) -> None:
     check(" ".join(new), " ".join(known), ("same", "update"))
 

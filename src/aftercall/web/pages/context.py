@@ -1,7 +1,7 @@
 """What every page works with: the app, the page store, the templates and their filters."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from functools import cache, cached_property
@@ -20,6 +20,7 @@ from aftercall.clock import format_duration, parse_instant
 from aftercall.config import LoadedConfig
 from aftercall.english.words import count_noun
 from aftercall.journal.store import CallRow
+from aftercall.model.followups import FollowUp
 from aftercall.model.json_fields import Json
 from aftercall.model.people import join_party, split_party
 from aftercall.model.reading import Step
@@ -27,9 +28,10 @@ from aftercall.telemetry import KNOWN_LABELS
 from aftercall.web.auth import BrowserAuth, get_session
 from aftercall.web.figures import FigureStore
 from aftercall.web.live_feed import LiveFeed
-from aftercall.web.page_store import PageStore
+from aftercall.web.page_store import TROUBLE_STATES, PageStore
 from aftercall.web.routes import add_section
 from aftercall.web.users import Role, is_enough
+from aftercall.work.requests import is_overdue
 from aftercall.workspace import files, user_md
 from aftercall.workspace.identity_md import find_call_name
 from aftercall.workspace.paths import Workspace
@@ -56,6 +58,7 @@ _NAV: tuple[tuple[str, str, Role], ...] = (
     ("/settings", "Settings", "admin"),
 )
 _HEADERS = {"Referrer-Policy": "same-origin"}
+_HIDDEN = re.compile(r"•••(?:\W+•••)*")
 
 
 # Steps of a call whose names say little to people at the pages.
@@ -280,11 +283,50 @@ class PageContext:
             (party, self.find_name(party) or split_party(party)[1]) for party in parties
         ]
 
+    def get_local_now(self) -> datetime:
+        """In the zone of the pages, by whose days a thing is late."""
+        return self.app.clock.now().astimezone(self.app.settings.zone)
+
+    def is_overdue(self, row: FollowUp) -> bool:
+        """Whether its day passed while it was known here; a call may be handed in later."""
+        is_left = row.standing == "noted" or row.state in (
+            "held",
+            "open",
+            *TROUBLE_STATES,
+        )
+        today = self.get_local_now().date()
+        return is_left and is_overdue(row, today, self.app.settings.zone)
+
+    def describe_rows(self, rows: Sequence[FollowUp]) -> Json:
+        """What a list of follow-ups shows beside them: call times, and what it does not show."""
+        return {
+            "times": self.store.list_call_times({row.call_id for row in rows}),
+            "guarded": self.store.list_guarded(rows),
+        }
+
+    def hide_private(self, steps: Mapping[str, Sequence[Step]]) -> dict[str, str]:
+        """The summaries of some calls for a list, without what was told as private."""
+        private = self.app.facts.list_words_in_calls([*steps], ("private",))
+        found = {call_id: find_summary(one) for call_id, one in steps.items()}
+        for words in sorted(private, key=len, reverse=True):
+            for call_id, summary in found.items():
+                found[call_id] = summary.replace(words, "•••") if words else summary
+        return {one: _HIDDEN.sub("(private)", shown) for one, shown in found.items()}
+
     def make_listings(self, rows: list[CallRow]) -> list["CallListing"]:
         steps = self.store.list_steps([row.live.id for row in rows])
         names = {party: self.find_name(party) for party in {row.party for row in rows}}
+        legs = [row.live.conversation for row in rows]
+        to_do = self.store.count_to_do(conversations=legs)
+        summaries = self.hide_private(steps)
         return [
-            CallListing(row, names[row.party], tuple(steps[row.live.id]))
+            CallListing(
+                row,
+                names[row.party],
+                tuple(steps[row.live.id]),
+                summaries[row.live.id],
+                to_do[row.live.id],
+            )
             for row in rows
         ]
 
@@ -296,6 +338,9 @@ class CallListing:
     row: CallRow
     name: str | None
     steps: tuple[Step, ...]
+    listed: str
+    """The summary as a list shows it."""
+    to_do: int
 
     @property
     def title(self) -> str:
@@ -309,7 +354,13 @@ class CallListing:
     def told(self) -> str:
         """The summary, or why there is none."""
         waits = {"live": "On the phone now.", "working": "Being read…"}
-        return self.summary or waits.get(self.status, "No summary.")
+        return self.listed or waits.get(self.status, "No summary.")
+
+    @property
+    def told_status(self) -> str:
+        """How far the reading is, not the work that it found."""
+        told = {"live": "on the phone", "working": "being read", "done": "read"}
+        return told.get(self.status, "not wholly read: a step failed")
 
     @property
     def status(self) -> str:

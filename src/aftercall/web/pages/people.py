@@ -25,7 +25,7 @@ from aftercall.web.page_store import (
     require_number,
     require_party,
 )
-from aftercall.web.pages.context import FilterText, FormText, PageContext, find_summary
+from aftercall.web.pages.context import FilterText, FormText, PageContext
 from aftercall.web.routes import add_section
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import (
@@ -80,8 +80,7 @@ class PersonLine:
     names: list[str]
     """Of all who call from this number."""
     last_words: str
-    requests: int
-    promises: int
+    to_do: int
 
 
 def list_people(
@@ -98,17 +97,17 @@ def list_people(
         digits=digits if digits.isdigit() and len(digits) >= MIN_DIGITS else "",
     )
     steps = context.store.list_steps([row.last_call for row in rows])
+    summaries = context.hide_private(steps)
     live = context.store.list_live_ids()
-    open_now = context.store.count_open_followups([row.caller for row in rows])
+    to_do = context.store.count_to_do(callers=[row.caller for row in rows])
     return [
         PersonLine(
             row,
             context.find_names(row.caller),
             "On the phone now."
             if row.last_call in live
-            else find_summary(steps[row.last_call]) or "Not read yet.",
-            open_now[row.caller].get("request", 0),
-            open_now[row.caller].get("promise", 0),
+            else summaries[row.last_call] or "Not read yet.",
+            to_do[row.caller],
         )
         for row in rows
     ]
@@ -247,7 +246,9 @@ def _show_person(
         facts = app.facts.page(wanted)
         pages = app.pins.list_pages(key)
     party = caller if person else None
-    asked = app.work.followups.page(limit=MAX_FOLLOWUPS, caller=number, party=party)
+    asked = app.work.followups.page(
+        limit=MAX_FOLLOWUPS, caller=number, party=party, only_alone=True
+    )
     return context.view.render_page(
         request,
         "person.html",
@@ -258,7 +259,7 @@ def _show_person(
         others=[] if person else context.find_other_speakers(number),
         facts=facts,
         followups=asked,
-        times=context.store.list_call_times({row.call_id for row in asked}),
+        **context.describe_rows(asked),
         profile=profile,
         conflicts=_list_conflicts(person_files),
         known=user_md.parse(profile),

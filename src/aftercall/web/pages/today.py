@@ -20,15 +20,12 @@ from aftercall.errors import AftercallError
 from aftercall.journal.view import read_live_turns
 from aftercall.memory.visibility import redact_turns
 from aftercall.model.calls import Turn
-from aftercall.model.followups import FollowUp
+from aftercall.model.followups import TO_DO, FollowUp
 from aftercall.web.auth import get_session
 from aftercall.web.figures import SPANS, FigureQuery, Figures, Span
 from aftercall.web.live_feed import LiveCallsChanged, LiveEvent, TurnSaid
 from aftercall.web.page_store import (
     MAX_WATCHED_ROWS,
-    NO_DAY,
-    REQUESTS_STATES,
-    TO_DO,
     WAITING_STATES,
     CallFilter,
 )
@@ -39,7 +36,6 @@ from aftercall.work.health import HealthReport
 
 T = TypeVar("T")
 MAX_WAITING_ROWS = 6
-MAX_NOTED_READ = 300  # requests and their promises
 MAX_FIGURES_AGE_S = 5.0
 MAX_LIVE_ROWS = 50
 LIVE_TURNS = 6
@@ -161,7 +157,9 @@ def _digest(html: str) -> str:
 
 
 class CountedFigures:
-    """Health and figures count many rows: a page may get those of some seconds ago."""
+    """Health, figures and what is to do count many rows: a page may get those of some seconds
+    ago.
+    """
 
     def __init__(self, context: PageContext) -> None:
         self._context = context
@@ -169,14 +167,22 @@ class CountedFigures:
 
     def read(
         self, query: FigureQuery, *, is_changed: bool
-    ) -> tuple[HealthReport, Figures]:
+    ) -> tuple[HealthReport, Figures, tuple[dict[str, int], list[FollowUp]]]:
         app = self._context.app
         health = partial(app.report_health, only_open=True)
         figures = partial(self._context.figures.read, query, app.clock.now())
+        newest = self._context.store.get_newest_change()
         return (
             self._count("health", health, is_changed=is_changed),
             self._count(query, figures, is_changed=is_changed),
+            self._count(("to do", newest), self._read_to_do, is_changed=is_changed),
         )
+
+    def _read_to_do(self) -> tuple[dict[str, int], list[FollowUp]]:
+        """The follow-ups in each standing, and the first that are to do."""
+        store = self._context.store
+        now = self._context.get_local_now()
+        return store.count_followups(), store.list_to_do(now, limit=MAX_WAITING_ROWS)
 
     def _count(self, key: object, count: Callable[[], T], *, is_changed: bool) -> T:
         """Counts anew after a change, and when what was counted is too old."""
@@ -205,14 +211,12 @@ def _render_parts(
     waiting = [
         row
         for state in WAITING_STATES
-        for row in app.work.followups.page(limit=MAX_WAITING_ROWS, state=state)
-        if row.kind == "request" or state not in REQUESTS_STATES
+        for row in app.work.followups.page(
+            limit=MAX_WAITING_ROWS, state=state, only_alone=True
+        )
     ][:MAX_WAITING_ROWS]
-    today = f"{app.clock.now().astimezone(app.settings.zone):%Y-%m-%d}"
-    noted = _list_noted(context, today)
-    to_do = noted[:MAX_WAITING_ROWS]
     since = app.clock.now() - timedelta(hours=24)
-    report, figures = counted.read(page.query, is_changed=is_changed)
+    report, figures, (counts, to_do) = counted.read(page.query, is_changed=is_changed)
     values = {
         "csrf": FORM_MARK,
         "path": "/",
@@ -220,15 +224,12 @@ def _render_parts(
         "finished": context.make_listings(sealed),
         "failed": context.store.list_failed_steps(MAX_WAITING_ROWS),
         "waiting": waiting,
-        "count": context.store.count_waiting(),
+        "count": sum(counts.get(name, 0) for name in WAITING_STATES),
         "waiting_link": WAITING_LINK,
         "to_do": to_do,
-        "to_do_count": len(noted),
+        "to_do_count": sum(counts.get(name, 0) for name in TO_DO),
         "to_do_link": TO_DO_LINK,
-        "today": today,
-        "times": context.store.list_call_times(
-            {row.call_id for row in (*waiting, *to_do)}
-        ),
+        **context.describe_rows([*waiting, *to_do]),
         "calls_today": app.health.count_calls(since),
         "troubles": _describe_troubles(report),
         "status": report.status,
@@ -239,18 +240,6 @@ def _render_parts(
         name: context.view.render_fragment(f"parts/{name}.html", values)
         for name in PARTS
     }
-
-
-def _list_noted(context: PageContext, today: str) -> list[FollowUp]:
-    """Of the newest requests those that wait for a person: for today, overdue, then by day.
-
-    Not of all, so that the page does not get slower with every request.
-    """
-    newest = context.app.work.followups.page(limit=MAX_NOTED_READ, state="done")
-    noted = [row for row in newest if row.standing == "noted" and row.kind == "request"]
-    noted.sort(key=lambda row: row.due or NO_DAY)
-    noted.sort(key=lambda row: not (row.due or "").startswith(today))
-    return noted
 
 
 def _describe_troubles(report: HealthReport) -> list[tuple[str, str]]:

@@ -24,15 +24,15 @@ from aftercall.journal.view import read_whole
 from aftercall.memory.fact_store import correction_json
 from aftercall.memory.visibility import redact_turns
 from aftercall.model.calls import Turn
-from aftercall.model.followups import FollowUp, Standing
+from aftercall.model.followups import TO_DO, FollowUp, Standing
 from aftercall.model.json_fields import Json
 from aftercall.model.reading import REQUEST_KINDS
 from aftercall.web.auth import Who
 from aftercall.web.page_store import (
-    TO_DO,
+    TROUBLE_STATES,
     WAITING_STATES,
     parse_caller,
-    to_day_cursor,
+    parse_skip,
 )
 from aftercall.web.pages.context import MAX_DONE, Done, FormIds, FormText, PageContext
 from aftercall.work import deliver
@@ -44,13 +44,13 @@ PREVIEW_ROWS = 15
 PAGE_ROWS = 50
 QUEUE_ROWS = 10
 TURNS_AROUND = 2
-DAYS = ("overdue", "today", "tomorrow", "later", "no day")
+DAYS = ("in trouble", "today", "day has passed", "tomorrow", "later", "no day")
 TABS: dict[str, tuple[Standing, ...]] = {
     "to do": TO_DO,
-    "waiting for you": WAITING_STATES,
+    "to decide": WAITING_STATES,
     "to approve": ("held",),
     "may be requests": ("unclear",),
-    "in trouble": ("failed", "broken"),
+    "in trouble": TROUBLE_STATES,
     "under way": ("open", "doing"),
     "outcome unknown": ("unknown",),
     "passed on or done": ("passed on", "done"),
@@ -109,16 +109,17 @@ class FollowUpPage:
     """By the item that they stand with."""
 
     @classmethod
-    def from_rows(cls, rows: Sequence[FollowUp], rest: str) -> "FollowUpPage":
+    def from_rows(
+        cls, rows: Sequence[FollowUp], kept: Sequence[FollowUp], rest: str
+    ) -> "FollowUpPage":
+        """`kept`: promises that are no rows of their own."""
         page = cls([], rest, defaultdict(list))
         requests = [row for row in rows if row.kind == "request"]
-        for row in rows:
-            owner = None
-            if row.kind == "promise":
-                owner = _find_owner(row, requests)
+        for row in (*rows, *kept):
+            owner = _find_owner(row, requests) if row.kind == "promise" else None
             if owner:
                 page.promises[owner.id].append(row)
-            else:
+            elif row in rows:
                 page.items.append(row)
         return page
 
@@ -131,7 +132,9 @@ class FollowUpPage:
         for row in self.items:
             together = (row, *self.promises.get(row.id, ()))
             due = min((one.due for one in together if one.due), default="")
-            days[_name_day(due, today, zone)].append(row)
+            in_trouble = any(one.state in TROUBLE_STATES for one in together)
+            name = DAYS[0] if in_trouble else _name_day(due, today, zone)
+            days[name].append(row)
         found = {
             f"to do: {name}": replace(self, items=rows, rest="")
             for name, rows in days.items()
@@ -154,8 +157,7 @@ def add_routes(context: PageContext) -> None:
         request: Request, asked: Annotated[WorkQuery, Depends()]
     ) -> HTMLResponse:
         """The list of one state, with counts of the others."""
-        today = _get_today(context)
-        lists = _list_work(context, asked, today)
+        lists = _list_work(context, asked)
         rows = [row for part in lists.values() for row in part.items]
         counts = context.store.count_followups(parse_caller(asked.caller or None))
         tabs = [
@@ -171,8 +173,7 @@ def add_routes(context: PageContext) -> None:
             states_of=TABS | {f"to do: {day}": TO_DO for day in DAYS},
             counts=counts,
             dead=work.deliveries.dead(MAX_DONE),
-            times=context.store.list_call_times({row.call_id for row in rows}),
-            today=today.isoformat(),
+            **context.describe_rows(rows),
         )
 
     @router.get("/unclear", response_class=HTMLResponse)
@@ -185,7 +186,7 @@ def add_routes(context: PageContext) -> None:
             rows=rows,
             count=context.store.count_followups().get("unclear", 0),
             around=_read_around(context.app, rows[0]) if rows else [],
-            times=context.store.list_call_times({row.call_id for row in rows}),
+            **context.describe_rows(rows),
         )
 
     _add_item_routes(router, context)
@@ -211,8 +212,8 @@ def _add_item_routes(router: APIRouter, context: PageContext) -> None:
             is_removed=any(one.is_removal for one in newest),
             history=work.followups.history(followup_id),
             deliveries=work.deliveries.of_followup(followup_id),
-            times=context.store.list_call_times([row.call_id]),
-            today=_get_today(context).isoformat(),
+            around=_read_around(context.app, row),
+            **context.describe_rows([row]),
         )
 
     @router.get("/{followup_id}/standing", response_class=HTMLResponse)
@@ -320,26 +321,30 @@ def _edit(app: "App", followup_id: str, new: dict[str, str], who: str) -> list[s
     return made
 
 
-def _list_work(
-    context: PageContext, asked: WorkQuery, today: date
-) -> dict[str, FollowUpPage]:
+def _list_work(context: PageContext, asked: WorkQuery) -> dict[str, FollowUpPage]:
     """One list if a state is asked for, else the first rows of every list that matters now."""
     caller = parse_caller(asked.caller or None)
-    read = partial(context.app.work.followups.page, caller=caller)
+    read = partial(context.app.work.followups.page, caller=caller, only_alone=True)
+
+    def make_page(found: list[FollowUp], limit: int, rest: str) -> FollowUpPage:
+        rows = found[:limit]
+        kept = context.store.list_kept_promises(rows)
+        return FollowUpPage.from_rows(rows, kept, rest if len(found) > limit else "")
 
     def read_page(name: str, limit: int) -> dict[str, FollowUpPage]:
         states = TABS.get(name, asked.states)
         found = read(limit=limit + 1, standings=states, before=asked.before or None)
-        rest = found[limit - 1].id if len(found) > limit else ""
-        return {name: FollowUpPage.from_rows(found[:limit], rest)}
+        rest = found[:limit][-1].id if found else ""
+        return {name: make_page(found, limit, rest)}
 
     def read_to_do() -> dict[str, FollowUpPage]:
+        now = context.get_local_now()
+        skip = parse_skip(asked.before)
         found = context.store.list_to_do(
-            limit=PAGE_ROWS + 1, caller=caller, after=asked.before
+            now, limit=PAGE_ROWS + 1, caller=caller, skip=skip
         )
-        rest = to_day_cursor(found[PAGE_ROWS - 1]) if len(found) > PAGE_ROWS else ""
-        page = FollowUpPage.from_rows(found[:PAGE_ROWS], rest)
-        return page.split_by_day(today, context.app.settings.zone)
+        page = make_page(found, PAGE_ROWS, str(skip + PAGE_ROWS))
+        return page.split_by_day(now.date(), context.app.settings.zone)
 
     if asked.states:
         name = asked.tab or ", ".join(asked.states)
@@ -368,26 +373,25 @@ def _name_day(due: str, today: date, zone: tzinfo) -> str:
     is_instant = "T" in due
     local = parse_instant(due).astimezone(zone).date() if is_instant else None
     days = ((local or date.fromisoformat(due)) - today).days
-    return "overdue" if days < 0 else DAYS[1 + min(days, 2)]
+    return {0: "today", 1: "tomorrow"}.get(days, "later" if days > 0 else DAYS[2])
 
 
 def _read_around(app: "App", row: FollowUp) -> list[Turn]:
-    """The turns it was read from, with those around them; none if the words are gone."""
+    """The turns it was read from, with those around them; none if the words are gone.
+
+    Masked as in the whole call: a secret may be told before what is shown of it here.
+    """
     call = app.store.get(row.call_id)
-    own = [seq for call_id, seq in row.turns if call_id == row.call_id]
+    own = [seq for call_id, seq in row.turns if call_id == row.call_id and seq]
     if call.archive_name is None or not own:
         return []
-    turns = read_whole(app.archive, call).turns
-    first = max(0, min(own) - 1 - TURNS_AROUND)
-    last = max(own) + TURNS_AROUND
-    return list(
-        redact_turns(turns[first:last], app.facts.list_confided_words(row.call_id))
-    )
-
-
-def _get_today(context: PageContext) -> date:
-    """The day in the zone of the pages, by which a due day is overdue."""
-    return context.app.clock.now().astimezone(context.app.settings.zone).date()
+    secrets = app.facts.list_confided_words(row.call_id)
+    turns = redact_turns(read_whole(app.archive, call).turns, secrets)
+    return [
+        turn
+        for turn in turns
+        if any(abs(turn.seq - seq) <= TURNS_AROUND for seq in own)
+    ]
 
 
 def describe_done(app: "App", done: Done) -> Json:
