@@ -5,6 +5,7 @@ Every word keeps its place in the text it came from, so that any piece can be ci
 """
 
 import re
+from calendar import day_name, month_name
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import eq
@@ -62,6 +63,18 @@ _PREDICATES = vocabulary(
 _TWICE_MEANT = vocabulary("very really so had that many bye")
 
 
+_GENERAL = {f"{day.lower()}{end}": "<day>" for day in day_name for end in ("", "s")} | {
+    month.lower(): "<month>" for month in month_name if month != "May"
+}
+
+
+def generalise(word: str) -> str:
+    """All days are one word to a model, and so are all months and numbers."""
+    if word[0].isdigit():
+        return "<ord>" if word.endswith(("st", "nd", "rd", "th")) else "<num>"
+    return _GENERAL.get(word, word)
+
+
 class Word(NamedTuple):
     """A word in normal form, its place in the text, and the punctuation after it."""
 
@@ -106,6 +119,11 @@ class Plain:
             return self.slice(0, 0)
         last = start + len(inside.rstrip()) - 1
         return self.slice(self.index(start), self.index(last) + 1)
+
+    @cached_property
+    def general(self) -> list[str]:
+        """The words as a model knows them."""
+        return [generalise(word.norm) for word in self.words]
 
     @cached_property
     def cited(self) -> str:

@@ -25,7 +25,6 @@ from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import (
     YES,
     Labels,
-    generalise,
     load_clause_model,
     mark,
     named,
@@ -254,12 +253,11 @@ def _pairs(words: list[str]) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    words = [generalise(word.norm) for word in normalise(text).words]
-    return words[:MAX_FEATURED_WORDS]
+    return normalise(text).general[:MAX_FEATURED_WORDS]
 
 
 def _texts(clauses: Iterable[Plain]) -> list[str]:
-    words = [generalise(word.norm) for plain in clauses for word in plain.words]
+    words = [word for plain in clauses for word in plain.general]
     return words[:MAX_FEATURED_WORDS]
 
 
@@ -477,7 +475,7 @@ class RequestClauses:
         """What the clause does, its words, and what follows it."""
         act = self.acts[place]
         after = self.acts[place + 1 : place + 2]
-        words = [generalise(word.norm) for word in act.clause.plain.words]
+        words = act.clause.plain.general
         return [
             *named(
                 act=act.kind,

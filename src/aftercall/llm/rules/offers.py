@@ -15,13 +15,7 @@ from aftercall.english.words import (
     vocabulary,
 )
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.clause_model import (
-    YES,
-    generalise,
-    load_clause_model,
-    mark,
-    named,
-)
+from aftercall.llm.rules.clause_model import YES, load_clause_model, mark, named
 from aftercall.llm.rules.state import (
     Item,
     Offer,
@@ -380,8 +374,10 @@ class CallingOff:
             ),
             *self._list_named(),
             *self._list_talk(before),
-            *mark("w", _words_of([off])),
-            *mark("b", _words_of(before)[-8:]),
+            *mark("w", off.clause.plain.general),
+            *mark(
+                "b", [word for act in before for word in act.clause.plain.general][-8:]
+            ),
         ]
 
     def _list_named(self) -> list[str]:
@@ -434,10 +430,6 @@ class CallingOff:
 
 def _about(acts: Iterable[Act]) -> frozenset[str]:
     return stems(" ".join(act.clause.text for act in acts))
-
-
-def _words_of(acts: Iterable[Act]) -> list[str]:
-    return [generalise(word.norm) for act in acts for word in act.clause.plain.words]
 
 
 def correct(state: RequestState, act: Act) -> RequestState:

@@ -12,15 +12,10 @@ from datetime import date
 from typing import NamedTuple
 
 from aftercall.english.dates import DateMention
+from aftercall.english.text import generalise
 from aftercall.english.words import stems
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.clause_model import (
-    YES,
-    generalise,
-    load_clause_model,
-    mark,
-    named,
-)
+from aftercall.llm.rules.clause_model import YES, load_clause_model, mark, named
 from aftercall.llm.rules.state import (
     ACTED_ON,
     HeardDay,
@@ -160,10 +155,12 @@ def list_spoken(talk: RequestTalk) -> list[SpokenDay]:
 
 def _list_words(act: Act, mention: DateMention) -> list[str]:
     """What the clause does, and the words before, after and of the day."""
-    text = act.clause.text
-    before = _words(text[: mention.start])
-    after = _words(text[mention.end :])
-    words = _words(text)
+    plain = act.clause.plain
+    words = plain.general
+    first = plain.index(mention.start)
+    end = plain.index(mention.end)
+    before = words[:first]
+    after = words[end:]
     return [
         *named(
             act=act.kind,
@@ -178,7 +175,7 @@ def _list_words(act: Act, mention: DateMention) -> list[str]:
             first2=words[:2],
         ),
         *mark("u", words[:MAX_WORDS]),
-        *mark("said", _words(text[mention.start : mention.end])),
+        *mark("said", words[first:end]),
     ]
 
 
@@ -207,7 +204,8 @@ class NamedDays:
         """How a day stands to the request, and where, how and by whom it was said."""
         item = self._item
         away = _name_distance((day - self._today).days)
-        title = _words(item.title.lower())[:MAX_TITLE_WORDS]
+        title = item.title.lower().split()[:MAX_TITLE_WORDS]
+        title = [generalise(word) for word in title]
         features = [
             *named(
                 kind=item.kind,
@@ -330,11 +328,6 @@ def _days_of(heard: list[SpokenDay], speaker: Speaker | None = None) -> list[dat
 def _limit(number: int) -> int:
     """A number of words; what is beyond `MAX_SHARED` says no more."""
     return max(-MAX_SHARED, min(number, MAX_SHARED))
-
-
-def _words(text: str) -> list[str]:
-    """Words as the model knows them: one for all weekdays, one for all numbers."""
-    return [generalise(word) for word in text.split()]
 
 
 def _name_distance(days: int) -> str:
