@@ -164,6 +164,11 @@ def stems(text: str) -> frozenset[str]:
     )
 
 
+def stems_of(texts: Iterable[str]) -> frozenset[str]:
+    """The stems of several texts together."""
+    return frozenset[str]().union(*map(stems, texts))
+
+
 def overlap_coefficient(first: frozenset[str], second: frozenset[str]) -> float:
     """How much of the smaller set is in the other."""
     smaller = min(len(first), len(second))

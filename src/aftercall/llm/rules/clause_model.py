@@ -29,7 +29,14 @@ from importlib.resources import files
 from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
-from aftercall.english.words import add_own_words, stem, stems, vocabulary, word_class
+from aftercall.english.words import (
+    add_own_words,
+    stem,
+    stems,
+    stems_of,
+    vocabulary,
+    word_class,
+)
 from aftercall.model.calls import Speaker
 
 WEIGHTS_FOLDER = "weights"
@@ -178,7 +185,7 @@ class TalkTurn:
     def from_text(cls, speaker: Speaker, seq: int, text: str) -> "TalkTurn":
         clauses = split_clauses(seq, text)
         words = [clause.plain.general for clause in clauses]
-        about = stems(" ".join([clause.text for clause in clauses]))
+        about = stems_of(clause.text for clause in clauses)
         return cls(speaker, clauses, words, about)
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple, cast
 from aftercall.english.clauses import POINTERS
 from aftercall.english.dates import find_dates
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import load_patterns, stems
+from aftercall.english.words import load_patterns, remember, stems, stems_of
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import (
     YES,
@@ -188,7 +188,7 @@ def list_kind_features(talk: RequestTalk, index: int) -> list[str]:
         *mark("t", title),
         *mark("b", _pairs(title)),
         *mark("s", stems(item.title)),
-        *mark("d", stems(" ".join(item.details))),
+        *mark("d", stems_of(item.details)),
         *mark("c", _texts(said)),
         *mark("r", _texts(reply)),
         *mark("o", _opening(talk.acts)),
@@ -245,7 +245,7 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
 
 
 def _stems_of(clauses: Iterable[Plain]) -> frozenset[str]:
-    return stems(" ".join(plain.text for plain in clauses))
+    return stems_of(plain.text for plain in clauses)
 
 
 def _pairs(words: list[str]) -> list[str]:
@@ -358,6 +358,8 @@ class RequestClauses:
         self._ask = min(self._ask, MAX_AROUND)
         self._agreed = {place - start - before for place in self._item.agreed_in}
         self._heard = [told_in(act.clause.text) for act in self.acts]
+        self._details = "\n".join(self._item.details)
+        self._confirmed = "\n".join(self._item.confirmed)
         self._by_speaker = {"caller": set[str](), "agent": set[str]()}
         for act, told in zip(self.acts, self._heard, strict=True):
             self._by_speaker[act.speaker] |= told
@@ -367,7 +369,7 @@ class RequestClauses:
         near_items = (*self._others, self._item)
         asked_too = [item for item in near_items if item.confidence >= ASKED]
         self._asked_items = [(asked_in(one), one is self._item) for one in asked_too]
-        self._around = [self._look(place) for place in range(len(self.acts))]
+        self._around = {place: self._look(place) for place in self.places}
 
     @property
     def places(self) -> list[int]:
@@ -394,12 +396,11 @@ class RequestClauses:
     def _look(self, place: int) -> ClausePlace:
         act = self.acts[place]
         plain = put_right(act.clause.plain)
-        is_said_back = any(plain.said in each for each in self._item.confirmed)
         return ClausePlace(
             plain,
             is_ask=self._is_ask(act),
-            is_taken=any(plain.said in each for each in self._item.details),
-            is_confirmed=is_said_back or place in self._agreed,
+            is_taken=plain.said in self._details,
+            is_confirmed=plain.said in self._confirmed or place in self._agreed,
             topic=self._name_topic(act),
         )
 
@@ -408,84 +409,50 @@ class RequestClauses:
         return words in act.clause.plain.cited or act.matter.cited == words
 
     def list_features(self, place: int) -> list[str]:
-        """Of the place of a clause, of what it shares with the request, and of its words."""
-        act = self.acts[place]
-        features = (
-            *self._list_place(place),
-            *self._list_matter(place),
-            *self._list_words(place),
-        )
-        return [
-            f"length:{min(len(act.clause.plain.words), 14)}",
-            *(f"{act.speaker}:{name}" for name in features),
-        ]
-
-    def _list_place(self, place: int) -> list[str]:
-        """Where it was said, seen from the request."""
-        act = self.acts[place]
-        item = self._item
-        around = self._around[place]
-        gap = max(-4, min(act.seq - self._asked, 5))
-        is_ask = around.is_ask
-        away = max(-5, min(place - self._ask, 6))
-        is_within = act.seq in item.turns
-        topic = around.topic
-        return named(
-            gap=gap,
-            away=(away, act.seq == self._asked),
-            within=is_within,
-            ask=is_ask,
-            topic=topic,
-            gap_topic=(gap, topic, is_within),
-            kind_of=(item.kind, is_ask, gap),
-        )
-
-    def _list_matter(self, place: int) -> list[str]:
-        """What it shares with the request, with others, and with what the other one says."""
+        """Where a clause was said, seen from the request, what it shares with it, and its words."""
         act = self.acts[place]
         item = self._item
         about = self._heard[place]
+        around = self._around[place]
+        gap = max(-4, min(act.seq - self._asked, 5))
+        away = max(-5, min(place - self._ask, 6))
+        is_within = act.seq in item.turns
         other_side = "agent" if act.speaker == "caller" else "caller"
         echoes = len(about & self._by_speaker[other_side])
         shared = min(len(about & item.topic), 2)
-        around = self._around[place]
-        return named(
-            shared=shared,
-            told=min(len(about), 5),
-            thin=(self._thin, shared, min(len(about), 3)),
-            taken=around.is_taken,
-            confirmed=around.is_confirmed,
-            taken_shared=(around.is_taken, around.is_confirmed, shared),
-            theirs=(around.plain.said in self._theirs, around.is_taken),
-            others=(min(len(about & self._their_topics - item.topic), 2), shared > 0),
-            refused=(bool(about & self._refused), shared > 0),
-            echo=min(echoes, 3),
-            echo_shared=(min(echoes, 2), shared),
-            day=self._name_day(around.plain),
-            belongs=round(act.belongs * 5),
-        )
+        return [
+            *_list_clause(act, *self.acts[place + 1 : place + 2]),
+            *named(
+                f"{act.speaker}:",
+                gap=gap,
+                away=(away, act.seq == self._asked),
+                within=is_within,
+                ask=around.is_ask,
+                topic=around.topic,
+                gap_topic=(gap, around.topic, is_within),
+                kind_of=(item.kind, around.is_ask, gap),
+                shared=shared,
+                thin=(self._thin, shared, min(len(about), 3)),
+                taken=around.is_taken,
+                confirmed=around.is_confirmed,
+                taken_shared=(around.is_taken, around.is_confirmed, shared),
+                theirs=(around.plain.said in self._theirs, around.is_taken),
+                others=(
+                    min(len(about & self._their_topics - item.topic), 2),
+                    shared > 0,
+                ),
+                refused=(bool(about & self._refused), shared > 0),
+                echo=min(echoes, 3),
+                echo_shared=(min(echoes, 2), shared),
+                day=self._name_day(around.plain),
+            ),
+        ]
 
     def _name_day(self, plain: Plain) -> str:
         if names_other_day(plain, self._item.due, self._today):
             return "other"
         has_day = bool(find_dates(plain, self._today))
         return f"{has_day}:{self._item.due is not None}"
-
-    def _list_words(self, place: int) -> list[str]:
-        """What the clause does, its words, and what follows it."""
-        act = self.acts[place]
-        after = self.acts[place + 1 : place + 2]
-        words = act.clause.plain.general
-        return [
-            *named(
-                act=act.kind,
-                asks=act.clause.is_question,
-                answer=act.answer,
-                introduces=introduces(act.matter),
-                next=[(each.speaker, each.answer, each.kind) for each in after],
-            ),
-            *mark("u", words[:MAX_TOLD_WORDS]),
-        ]
 
     def _is_own(self, act: Act, topic: str) -> bool:
         return topic == "own" or (topic == "none" and act.seq >= self._item.turns[0])
@@ -496,3 +463,23 @@ class RequestClauses:
         seq, is_own = max(asked, default=(0, False))
         told = "before" if seq < self._asked else "after"
         return "none" if not asked else "own" if is_own else told
+
+
+@remember
+def _list_clause(act: Act, *after: Act) -> list[str]:
+    """What a clause does, its words, and what follows it: the same for all requests."""
+    words = act.clause.plain.general
+    return [
+        f"length:{min(len(words), 14)}",
+        *named(
+            f"{act.speaker}:",
+            told=min(len(told_in(act.clause.text)), 5),
+            belongs=round(act.belongs * 5),
+            act=act.kind,
+            asks=act.clause.is_question,
+            answer=act.answer,
+            introduces=introduces(act.matter),
+            next=[(each.speaker, each.answer, each.kind) for each in after],
+        ),
+        *mark(f"{act.speaker}:u", words[:MAX_TOLD_WORDS]),
+    ]

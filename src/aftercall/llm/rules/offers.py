@@ -12,6 +12,7 @@ from aftercall.english.words import (
     load_patterns,
     overlap_coefficient,
     stems,
+    stems_of,
     vocabulary,
 )
 from aftercall.llm.rules.acts import Act
@@ -243,7 +244,7 @@ def _withdraw_all(state: RequestState, act: Act) -> RequestState:
 def _find_last(state: RequestState, act: Act) -> int:
     """The request that "forget that" means; -1 where it means something else."""
     named = state.last_clause.text if state.last_seq == act.seq else ""
-    heard = stems(" ".join(plain.text for plain in state.agent_said))
+    heard = stems_of(plain.text for plain in state.agent_said)
     if stems(named) - heard and _CUES["nouns"].match(named):
         return find_match(state, named)
     if "one" in act.matter.vocabulary and len(state.items) == 1:
@@ -341,7 +342,7 @@ class CallingOff:
         before = [act for act in talk.acts if act.seq <= off.seq]
         self._heard = _about(act for act in before if act.speaker == "caller")
         left_out = (_CUES["left_out"].match(act.clause.text) for act in self._reply)
-        self._left = stems(" ".join(match["what"] for match in left_out if match))
+        self._left = stems_of(match["what"] for match in left_out if match)
 
     @property
     def is_of_another(self) -> bool:
@@ -429,7 +430,7 @@ class CallingOff:
 
 
 def _about(acts: Iterable[Act]) -> frozenset[str]:
-    return stems(" ".join(act.clause.text for act in acts))
+    return stems_of(act.clause.text for act in acts)
 
 
 def correct(state: RequestState, act: Act) -> RequestState:

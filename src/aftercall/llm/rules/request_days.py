@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from aftercall.english.dates import DateMention
 from aftercall.english.text import generalise
-from aftercall.english.words import stems
+from aftercall.english.words import stems, stems_of
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.clause_model import YES, load_clause_model, mark, named
 from aftercall.llm.rules.state import (
@@ -145,11 +145,9 @@ def list_spoken(talk: RequestTalk) -> list[SpokenDay]:
         near = talk.acts[max(0, place - NEAR_CLAUSES) : place + NEAR_CLAUSES]
         later = talk.acts[place + 1 : place + NEAR_CLAUSES]
         reply = next((each for each in later if each.seq != act.seq), None)
-        told = [each.clause.text for each in near if each.seq == act.seq]
+        told = stems_of(each.clause.text for each in near if each.seq == act.seq)
         features = _list_words(act, mention)
-        spoken.append(
-            SpokenDay(mention.day, act, reply, stems(" ".join(told)), features)
-        )
+        spoken.append(SpokenDay(mention.day, act, reply, told, features))
     return spoken
 
 

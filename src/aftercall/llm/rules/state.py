@@ -8,7 +8,12 @@ from typing import Literal, NamedTuple
 from aftercall.english.clauses import EMPTY_VERBS, POINTERS
 from aftercall.english.dates import DateMention, find_dates
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import load_patterns, overlap_coefficient, stems
+from aftercall.english.words import (
+    load_patterns,
+    overlap_coefficient,
+    stems,
+    stems_of,
+)
 from aftercall.llm.rules.acts import UNSURE, Act
 from aftercall.llm.rules.titles import introduces, title_of
 from aftercall.model.reading import RequestKind
@@ -79,7 +84,7 @@ class Item(NamedTuple):
     @property
     def about(self) -> frozenset[str]:
         """Stems of the title and of all that was said with it."""
-        return self.topic | stems(" ".join(self.details))
+        return self.topic | stems_of(self.details)
 
     @property
     def delivers_words(self) -> bool:
