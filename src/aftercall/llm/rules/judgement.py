@@ -13,7 +13,6 @@ it is about). `tools/train_reader.py` makes the same features when it trains the
 """
 
 import itertools
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
@@ -102,7 +101,7 @@ def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     Nor does one overrule an agent who says all of it back. Where the reply tells nothing, or no
     more than "noted", the model knows too little to rule out what was likely asked.
     """
-    reply = _reply(talk.acts, item.turns[-1])
+    reply = talk.find_reply(item.turns[-1])
     is_noted = len(reply) == 1 and bool(_AGREES.fullmatch(reply[0].text))
     told = frozenset() if is_noted else _stems_of(reply)
     is_said_back = len(item.topic) > 1 and item.topic <= told
@@ -133,7 +132,7 @@ def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
     title = _words(second.title)
     sure = round(second.confidence * 5)
     about = stems(second.title)
-    asked = [act for act in talk.acts if act.seq < second.turns[0]]
+    asked = talk.acts[: talk.find_place(second.turns[0])]
     asked = [act for act in asked if act.speaker == "agent"][-1:]
     told = stems(asked[0].clause.text) if asked else frozenset()
     return [
@@ -174,9 +173,10 @@ def list_kind_features(talk: RequestTalk, index: int) -> list[str]:
     """Of the title, of what was said with it, and of who was called."""
     item = talk.state.items[index]
     title = _words(item.title)
-    asked = {item.asked or item.turns[0]}
-    said = [act.clause.plain for act in talk.acts if act.seq in asked]
-    reply = _reply(talk.acts, max(asked))
+    seq = asked_in(item)
+    asked = talk.acts[talk.find_place(seq) : talk.find_place(seq + 1)]
+    said = [act.clause.plain for act in asked]
+    reply = talk.find_reply(seq)
     return [
         *named(
             rule=item.kind,
@@ -199,14 +199,15 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
     """How plainly it was asked for, and what became of it."""
     state = talk.state
     item = talk.state.items[index]
-    start = item.asked or item.turns[0]
-    reply = _reply(talk.acts, start)
+    start = asked_in(item)
+    reply = talk.find_reply(start)
     title = _words(item.title)
-    later = [act for act in talk.acts if act.speaker == "caller" and act.seq > start]
+    place = talk.find_place(start + 1)
+    later = [act for act in talk.acts[place:] if act.speaker == "caller"]
     off = [act for act in later if act.kind == "withdraw"]
-    told = {act.kind for act in talk.acts if act.seq == start}
+    told = {act.kind for act in talk.acts[talk.find_place(start) : place]}
     heard = _stems_of(reply)
-    before = [act for act in talk.acts if act.speaker == "caller" and act.seq <= start]
+    before = [act for act in talk.acts[:place] if act.speaker == "caller"]
     told_before = [act.belongs for act in before if act.seq >= start - 2]
     asked = [other.asked for other in state.items if 0 < other.asked <= start]
     said = _stems_of(act.clause.plain for act in before)
@@ -218,7 +219,6 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
         f"fault:{item.is_fault}:{round(item.confidence * 5)}",
         *named(
             turns=min(len(item.turns), 4),
-            asked=item.asked > 0,
             confirmed=len(item.confirmed),
             agreed=(agreed, item.asked > 0),
             agreed_heard=(agreed, item.asked > 0, min(len(item.topic & said), 3)),
@@ -259,12 +259,6 @@ def _words(text: str) -> list[str]:
 def _texts(clauses: Iterable[Plain]) -> list[str]:
     words = [word for plain in clauses for word in plain.general]
     return words[:MAX_FEATURED_WORDS]
-
-
-def _reply(acts: list[Act], seq: int) -> list[Plain]:
-    """What the agent said next."""
-    after = [act for act in acts if act.speaker == "agent" and act.seq > seq]
-    return [act.clause.plain for act in after if act.seq == after[0].seq]
 
 
 def _opening(acts: list[Act]) -> list[str]:
@@ -347,12 +341,10 @@ class RequestClauses:
         self._theirs = " ".join(itertools.chain.from_iterable(said))
         first = min(self._asked, self._item.turns[0]) - NEAR_TURNS
         last = self._item.turns[-1] + NEAR_TURNS
-        start = bisect_left(talk.acts, first, key=lambda act: act.seq)
-        end = bisect_left(talk.acts, last + 1, key=lambda act: act.seq)
-        self.acts = talk.acts[start:end]
+        start = talk.find_place(first)
+        self.acts = talk.acts[start : talk.find_place(last + 1)]
         asks = [at for at, act in enumerate(self.acts) if self._is_ask(act)]
-        asked = bisect_left(self.acts, self._asked, key=lambda act: act.seq)
-        self._ask = asks[0] if asks else asked
+        self._ask = asks[0] if asks else talk.find_place(self._asked) - start
         before = max(0, self._ask - MAX_AROUND)
         self.acts = self.acts[before : self._ask + MAX_AROUND]
         self._ask = min(self._ask, MAX_AROUND)

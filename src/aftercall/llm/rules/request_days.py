@@ -161,6 +161,7 @@ def _list_words(act: Act, mention: DateMention) -> list[str]:
     after = words[end:]
     return [
         *named(
+            f"{act.speaker}:",
             act=act.kind,
             asks=act.clause.is_question,
             answer=act.answer,
@@ -172,8 +173,8 @@ def _list_words(act: Act, mention: DateMention) -> list[str]:
             after2=after[:2],
             first2=words[:2],
         ),
-        *mark("u", words[:MAX_WORDS]),
-        *mark("said", words[first:end]),
+        *mark(f"{act.speaker}:u", words[:MAX_WORDS]),
+        *mark(f"{act.speaker}:said", words[first:end]),
     ]
 
 
@@ -218,12 +219,9 @@ class NamedDays:
         ]
         for heard, topic in self._heard:
             if heard.day == day:
-                said = (
-                    *self._list_place(heard, topic),
-                    *self._list_reply(heard),
-                    *heard.features,
-                )
-                features += mark(heard.act.speaker, said)
+                features += self._list_place(heard, topic)
+                features += self._list_reply(heard)
+                features += heard.features
         return features
 
     def _list_order(self, day: date) -> list[str]:
@@ -283,6 +281,7 @@ class NamedDays:
         shared_told = len(heard.told & item.about)
         most = max([len(heard.told & about) for about in self._theirs], default=0)
         return named(
+            f"{act.speaker}:",
             gap=max(-FAR, min(act.seq - item.turns[0], FAR)),
             within=act.seq in item.turns,
             ask=is_ask,
@@ -312,6 +311,7 @@ class NamedDays:
         days = [each.day for each, _ in self._heard if each.act.seq == reply.seq]
         is_same = heard.day in days
         return named(
+            f"{heard.act.speaker}:",
             reply=(reply.speaker == heard.act.speaker, reply.answer or reply.kind),
             reply_day="same" if is_same else "other" if days else "none",
         )

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from bisect import bisect_left
 from datetime import date
 from typing import Literal, NamedTuple
 
@@ -189,6 +190,17 @@ class RequestTalk(NamedTuple):
     acts: list[Act]
     state: RequestState
     days: list[HeardDay]
+
+    def find_place(self, seq: int) -> int:
+        """The place of the first act of a turn, or of the turns after it."""
+        return bisect_left(self.acts, seq, key=lambda act: act.clause.seq)
+
+    def find_reply(self, seq: int) -> list[Plain]:
+        """What the agent said next after a turn."""
+        later = itertools.islice(self.acts, self.find_place(seq + 1), None)
+        by_turn = itertools.groupby(later, lambda act: (act.seq, act.speaker))
+        replies = (acts for (_, speaker), acts in by_turn if speaker == "agent")
+        return [act.clause.plain for act in next(replies, ())]
 
 
 def put(state: RequestState, index: int, item: Item) -> RequestState:
