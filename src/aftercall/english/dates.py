@@ -65,17 +65,18 @@ def find_dates(
     `anchor` is the day talked of: "the day before" is the day before it.
     """
     plain = normalise(text) if isinstance(text, str) else text
-    return _find_in(plain.text, today, anchor)
+    return _find_in(plain.text, today, anchor) if may_name_day(plain.text) else []
+
+
+@remember
+def may_name_day(text: str) -> bool:
+    """One look rules out most texts before all the patterns are tried."""
+    return _MAY_NAME.search(text) is not None
 
 
 @remember
 def _find_in(text: str, today: date, anchor: date | None) -> list[DateMention]:
-    """Days in one sentence: those named, and those counted from them ("the day before").
-
-    One look rules out most texts before all the patterns are tried.
-    """
-    if not _MAY_NAME.search(text):
-        return []
+    """Days in one sentence: those named, and those counted from them ("the day before")."""
     named = _find_named(text, today, anchor)
     around = [item for item in _reckon(text, named, anchor) if item.day >= today]
     apart = [item for item in named if not _is_taken(item.start, item.end, around)]

@@ -7,7 +7,7 @@ from datetime import date
 from typing import Literal, NamedTuple
 
 from aftercall.english.clauses import EMPTY_VERBS, POINTERS
-from aftercall.english.dates import DateMention, find_dates
+from aftercall.english.dates import DateMention, find_dates, may_name_day
 from aftercall.english.text import Plain, normalise
 from aftercall.english.words import (
     load_patterns,
@@ -161,8 +161,10 @@ class RequestState(NamedTuple):
 
     def mentions_of(self, plain: Plain) -> list[DateMention]:
         """The days in a clause, of a range the first; a day is the one that the agent offered."""
-        found = find_dates(plain, self.today, self.anchor)
         text = plain.text
+        if not may_name_day(text):
+            return []
+        found = find_dates(plain, self.today, self.anchor)
         if len(found) == 2 and _RANGE.search(text[found[0].end : found[1].start]):
             found = found[1:] if _MOVES.search(text) else found[:1]
         return [self._as_offered(mention, text) for mention in found]
