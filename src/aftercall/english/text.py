@@ -274,9 +274,9 @@ def _join_numbers(words: list[Word]) -> Iterator[Word]:
 
 
 def _join_in_phrase(words: list[Word]) -> Iterator[Word]:
-    norms = [word.norm for word in words]
+    norms = [*(word.norm for word in words), *_NO_WORDS]
     at = 0
-    while at < len(norms):
+    while at < len(words):
         figures, taken = _read_number(norms, at)
         is_vague = taken == 1 and norms[at] in _AMBIGUOUS
         if not taken or (is_vague and not _is_counted(norms, at)):
@@ -354,6 +354,7 @@ COUNTED = frozenset((*_SMALL, *_TENS, *_PLACES, *_SCALES, *_REPEATS))
 DIGITS = frozenset((*_SMALL, *_TENS, *_REPEATS, *map(str, range(100))))
 _UNITS_OF_TIME = frozenset(("oclock", "am", "pm", "thirty", "fifteen", "o'clock"))
 
+_NO_WORDS = [""] * 8  # behind the last word, as far as a number reaches
 Group = tuple[str, int]
 """A number in figures, and how many words it takes."""
 
@@ -371,14 +372,12 @@ def _is_counted(words: Sequence[str], at: int) -> bool:
     )
 
 
-def _word(words: Sequence[str], at: int) -> str:
-    return words[at] if at < len(words) else ""
-
-
 def _read_number(words: Sequence[str], at: int) -> Group:
     """The number that begins here, or no words at all."""
     word = words[at]
-    following = _word(words, at + 1)
+    following = words[at + 1]
+    if word != "a" and word not in COUNTED:
+        return "", 0
     if word in _REPEATS and _SMALL.get(following, 10) < 10:
         return " ".join([str(_SMALL[following])] * _REPEATS[word]), 2
     if word == "a" and following in _SCALES:
@@ -388,7 +387,7 @@ def _read_number(words: Sequence[str], at: int) -> Group:
     if word in _TENS and _PLACES.get(following, 10) < 10:
         return _ordinal(_TENS[word] + _PLACES[following]), 2
     value, taken = _below_hundred(words, at)
-    after = _word(words, at + taken)
+    after = words[at + taken]
     if value and after in _SCALES:
         return _scale(words, at + taken + 1, value * _SCALES[after], taken + 1)
     return (str(value), taken) if taken else ("", 0)
@@ -396,26 +395,24 @@ def _read_number(words: Sequence[str], at: int) -> Group:
 
 def _scale(words: Sequence[str], at: int, value: int, taken: int) -> Group:
     """What follows a hundred or a thousand: "and thirty five"."""
-    skip = int(_word(words, at) == "and")
+    skip = int(words[at] == "and")
     rest, more = _below_hundred(words, at + skip)
-    if more and _word(words, at + skip + more) == "hundred":
+    if more and words[at + skip + more] == "hundred":
         rest, more = rest * 100, more + 1
     return (str(value + rest), taken + skip + more) if more else (str(value), taken)
 
 
 def _below_hundred(words: Sequence[str], at: int) -> tuple[int, int]:
-    word = _word(words, at)
-    following = _word(words, at + 1)
+    word = words[at]
     if word in _TENS:
-        unit = _SMALL.get(following, 0)
+        unit = _SMALL.get(words[at + 1], 0)
         return (_TENS[word] + unit, 2) if 0 < unit < 10 else (_TENS[word], 1)
     return (_SMALL[word], 1) if word in _SMALL else (0, 0)
 
 
 def _ordinal(number: int) -> str:
-    teens = 10 < number % 100 < 20
-    ending = "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+    last = 0 if 10 < number < 20 else number % 10
+    return f"{number}{('th', 'st', 'nd', 'rd', *['th'] * 6)[last]}"
 
 
 _COUNTED = re.compile(r"\b(\d+) (\w+)")

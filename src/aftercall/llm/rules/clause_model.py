@@ -26,7 +26,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
 from aftercall.english.words import (
@@ -40,18 +39,6 @@ from aftercall.english.words import (
 from aftercall.model.calls import Speaker
 
 WEIGHTS_FOLDER = "weights"
-ModelName = Literal[
-    "acts",
-    "agreements",
-    "facts",
-    "fact_kinds",
-    "requests",
-    "request_parts",
-    "request_kinds",
-    "request_days",
-    "request_ends",
-    "request_clauses",
-]
 MAY_BE_AGREED = 0.3
 SCALE = 50  # weights are kept as whole numbers
 FIELD_BITS = 32
@@ -140,7 +127,7 @@ def _pack(values: Sequence[int]) -> int:
 
 
 @cache
-def load_clause_model(name: ModelName) -> ClauseModel:
+def load_clause_model(name: str) -> ClauseModel:
     text = (
         files(__package__).joinpath(WEIGHTS_FOLDER, f"{name}.json").read_text("utf-8")
     )
@@ -170,9 +157,7 @@ class TalkTurn:
     @cached_property
     def opening(self) -> list[str]:
         """Features of what was said before: how this turn takes it up."""
-        features = [*mark("na", self.words[0][:10])]
-        for said in self.words[1:2]:
-            features += mark("na", said[:10])
+        features = mark("na", [word for said in self.words[:2] for word in said[:10]])
         features += [join("naf", self.words[0][:2]), join("nal", self.words[-1][:3])]
         return [*features, "naq"] if self.clauses[-1].is_question else features
 
@@ -259,10 +244,7 @@ def list_fact_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[s
     turn = turns[at]
     if index in turn.features:
         return turn.features[index]
-    features = turn.features[index] = [
-        *_list_own(turn, index),
-        *_list_place(turn, index),
-    ]
+    features = turn.features[index] = _list_own(turn, index)
     agent = _find_other(turns, at, -1)
     if agent is None or not agent.words:
         return features
@@ -286,7 +268,7 @@ def _find_other(turns: Sequence[TalkTurn], at: int, step: int) -> TalkTurn | Non
 
 
 def _list_own(turn: TalkTurn, index: int) -> list[str]:
-    """Words, pairs, stems, opening and word classes of a clause, and those of its neighbours."""
+    """Words, pairs, stems and word classes of a clause, its place, and its neighbours."""
     clause = turn.clauses[index]
     words = turn.words[index]
     features = ["bias", f"len:{_size(words)}", f"end:{clause.plain.ends_with or '-'}"]
@@ -296,6 +278,8 @@ def _list_own(turn: TalkTurn, index: int) -> list[str]:
     ]
     features += [f"s:{cut}" for word in words if (cut := stem(word)) != word]
     features += [join("first2", words[:2]), join("first3", words[:3])]
+    left = len(turn.clauses) - index - 1
+    features += [f"pos:{min(index, 3)}", f"left:{min(left, 3)}"]
     for word in words:
         features += _CLASSES.get(word, ())
     if clause.is_question:
@@ -307,15 +291,10 @@ def _list_own(turn: TalkTurn, index: int) -> list[str]:
             features.append("same_sentence")
     else:
         features.append("pc:-")
-    if index + 1 < len(turn.clauses):
+    if left:
         after = turn.words[index + 1]
         features += [*mark("nc", after[:6]), join("ncf", after[:2])]
     return features
-
-
-def _list_place(turn: TalkTurn, index: int) -> list[str]:
-    left = len(turn.clauses) - index - 1
-    return [f"pos:{min(index, 3)}", f"left:{min(left, 3)}"]
 
 
 def _size(words: list[str]) -> str:
@@ -387,7 +366,6 @@ class AgentClauses:
         again = [stem for stem in about if self._last["agent", stem] > at]
         return [
             *_list_own(turn, index),
-            *_list_place(turn, index),
             *named(
                 turn=min(at, 4),
                 tleft=min(len(self._talk) - at - 1, 4),

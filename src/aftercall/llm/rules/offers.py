@@ -312,8 +312,7 @@ class CallingOff:
     | plain | how plainly it was asked for |
     | details, due | how much was said of it, and whether it has a day |
     | act | who called it off, and what the clause does by itself |
-    | asks, length | the clause is a question, and how many words it has |
-    | shared | the same words called off another request |
+    | length | how many words the clause has |
     | what | what is named: the request, a detail, another request, something new, nothing |
     | what_act, what_length | the same, by how it was said |
     | gap, since | turns since the request was spoken of, and since it was asked for |
@@ -369,9 +368,7 @@ class CallingOff:
                 details=min(len(item.details), 4),
                 due=item.due is not None,
                 act=(off.speaker, off.kind, off.answer),
-                asks=off.clause.is_question,
                 length=min(len(off.clause.plain.words), 10),
-                shared=any(other.off == off for other in self._others),
             ),
             *self._list_named(),
             *self._list_talk(before),
