@@ -110,16 +110,11 @@ def split_clauses(seq: int, text: str) -> list[Clause]:
 @remember
 def _split_text(text: str) -> list[tuple[Plain, int, bool]]:
     """Each clause, the number of its sentence, and whether it asks."""
-    clauses = []
-    for number, sentence in enumerate(split_plain_sentences(normalise(text))):
-        pieces = _clauses(sentence)
-        asked = sentence.ends_with == "?"
-        for piece in pieces:
-            is_question = bool(_ASKS.match(piece.text)) or (
-                asked and piece is pieces[-1]
-            )
-            clauses.append((piece, number, is_question))
-    return clauses
+    return [
+        (piece, number, piece.ends_with == "?" or _ASKS.match(piece.text) is not None)
+        for number, sentence in enumerate(split_plain_sentences(normalise(text)))
+        for piece in _clauses(sentence)
+    ]
 
 
 def split_sentences(text: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ Lower-case words without hesitations and false starts, contractions expanded, nu
 Every word keeps its place in the text it came from, so that any piece can be cited verbatim.
 """
 
+import itertools
 import re
 from calendar import day_name, month_name
 from collections.abc import Iterator, Sequence
@@ -264,13 +265,9 @@ def _is_zero(words: list[Word], at: int) -> bool:
 
 def _join_numbers(words: list[Word]) -> Iterator[Word]:
     """Numbers in figures; none reaches over a stop."""
-    phrase: list[Word] = []
-    for word in words:
-        phrase.append(word)
-        if word.stop:
-            yield from _join_in_phrase(phrase)
-            phrase = []
-    yield from _join_in_phrase(phrase)
+    ends = [at for at, word in enumerate(words, 1) if word.stop]
+    for first, end in itertools.pairwise((0, *ends, len(words))):
+        yield from _join_in_phrase(words[first:end])
 
 
 def _join_in_phrase(words: list[Word]) -> Iterator[Word]:

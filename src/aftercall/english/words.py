@@ -47,8 +47,7 @@ def alternatives(name: str) -> str:
 
 def compile_pattern(text: str) -> re.Pattern[str]:
     """A pattern over whole words of the normal form; `<kin>` stands for a word class."""
-    line = " ".join(_BAR.sub("|", text.strip()).split("\n"))
-    line = _SPACES.sub(" ", line)
+    line = _SPACES.sub(" ", _BAR.sub("|", text.strip()))
     spelled = _CLASS.sub(lambda match: alternatives(match[1]), line)
     return re.compile(rf"(?<!\S)(?:{spelled})(?!\S)")
 

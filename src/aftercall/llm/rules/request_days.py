@@ -187,6 +187,7 @@ class NamedDays:
         items = state.items
         self._today = state.today
         self._item = items[index]
+        self._about = self._item.about
         start = bisect_left(spoken, asked_in(self._item), key=lambda each: each.act.seq)
         heard = spoken[max(0, start - MAX_BEFORE) : start + MAX_AFTER]
         near = items[max(0, index - NEAR_ITEMS) : index + NEAR_ITEMS + 1]
@@ -257,7 +258,7 @@ class NamedDays:
         for heard, _ in self._heard:
             if heard.day != day:
                 continue
-            shared = len(heard.told & item.about)
+            shared = len(heard.told & self._about)
             others = [len(heard.told & about) for about in self._theirs]
             told.append(shared - max(others, default=0))
             clause = stems(heard.act.clause.text)
@@ -278,7 +279,7 @@ class NamedDays:
         act = heard.act
         is_ask = item.words in act.clause.plain.cited or act.matter.cited == item.words
         shared = len(stems(act.clause.text) & item.topic)
-        shared_told = len(heard.told & item.about)
+        shared_told = len(heard.told & self._about)
         most = max([len(heard.told & about) for about in self._theirs], default=0)
         return named(
             f"{act.speaker}:",
