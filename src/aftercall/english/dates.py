@@ -80,7 +80,7 @@ def _find_in(text: str, today: date, anchor: date | None) -> list[DateMention]:
     named = _find_named(text, today, anchor)
     around = [item for item in _reckon(text, named, anchor) if item.day >= today]
     apart = [item for item in named if not _is_taken(item.start, item.end, around)]
-    return sorted((*apart, *around), key=lambda item: item.start)
+    return sorted((*apart, *around))
 
 
 def _find_named(text: str, today: date, anchor: date | None) -> list[DateMention]:
@@ -98,8 +98,9 @@ def _find_named(text: str, today: date, anchor: date | None) -> list[DateMention
             found.append(mention or DateMention(*match.span(), date.min))
             if mention and _NEGATED.search(text[: match.start()]):
                 refused.add(mention.day)
-    meant = (item for item in found if item.day >= today and item.day not in refused)
-    return sorted(meant, key=lambda item: item.start)
+    return sorted(
+        item for item in found if item.day >= today and item.day not in refused
+    )
 
 
 def _is_taken(start: int, end: int, found: list[DateMention]) -> bool:

@@ -330,16 +330,9 @@ _UNIT_PLACES = word_list(
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
     "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"
 )
-ORDINAL_WORDS = (
-    *_UNIT_PLACES,
-    "twentieth",
-    *(f"twenty-{word}" for word in _UNIT_PLACES[:9]),
-    "thirtieth",
-    "thirty-first",
-)
-_SMALL = {word: number for number, word in enumerate(("zero", *UNITS, *TEENS))}
-_TENS = {word: 10 * number for number, word in enumerate(TENS, 2)}
-_PLACES = {word: number for number, word in enumerate(_UNIT_PLACES, 1)} | {
+SMALL_NUMBERS = {word: number for number, word in enumerate(("zero", *UNITS, *TEENS))}
+ROUND_NUMBERS = {word: 10 * number for number, word in enumerate(TENS, 2)}
+ORDINALS = {word: number for number, word in enumerate(_UNIT_PLACES, 1)} | {
     "twentieth": 20,
     "thirtieth": 30,
 }
@@ -347,8 +340,8 @@ _SCALES = {"hundred": 100, "thousand": 1_000}
 _REPEATS = {"double": 2, "triple": 3}
 # Alone these are more often a pronoun, an order or a moment than a number.
 _AMBIGUOUS = frozenset(("one", "first", "second", "third"))
-COUNTED = frozenset((*_SMALL, *_TENS, *_PLACES, *_SCALES, *_REPEATS))
-DIGITS = frozenset((*_SMALL, *_TENS, *_REPEATS, *map(str, range(100))))
+COUNTED = frozenset((*SMALL_NUMBERS, *ROUND_NUMBERS, *ORDINALS, *_SCALES, *_REPEATS))
+DIGITS = frozenset((*SMALL_NUMBERS, *ROUND_NUMBERS, *_REPEATS, *map(str, range(100))))
 _UNITS_OF_TIME = frozenset(("oclock", "am", "pm", "thirty", "fifteen", "o'clock"))
 
 _NO_WORDS = [""] * 8  # behind the last word, as far as a number reaches
@@ -362,7 +355,7 @@ def _is_counted(words: Sequence[str], at: int) -> bool:
         return False
     beside = (*words[max(0, at - 1) : at], *words[at + 1 : at + 2])
     return any(
-        (other in COUNTED and other not in _PLACES)
+        (other in COUNTED and other not in ORDINALS)
         or other in _UNITS_OF_TIME
         or other.isdecimal()
         for other in beside
@@ -375,14 +368,14 @@ def _read_number(words: Sequence[str], at: int) -> Group:
     following = words[at + 1]
     if word != "a" and word not in COUNTED:
         return "", 0
-    if word in _REPEATS and _SMALL.get(following, 10) < 10:
-        return " ".join([str(_SMALL[following])] * _REPEATS[word]), 2
+    if word in _REPEATS and SMALL_NUMBERS.get(following, 10) < 10:
+        return " ".join([str(SMALL_NUMBERS[following])] * _REPEATS[word]), 2
     if word == "a" and following in _SCALES:
         return _scale(words, at + 2, _SCALES[following], 2)
-    if word in _PLACES:
-        return _ordinal(_PLACES[word]), 1
-    if word in _TENS and _PLACES.get(following, 10) < 10:
-        return _ordinal(_TENS[word] + _PLACES[following]), 2
+    if word in ORDINALS:
+        return _ordinal(ORDINALS[word]), 1
+    if word in ROUND_NUMBERS and ORDINALS.get(following, 10) < 10:
+        return _ordinal(ROUND_NUMBERS[word] + ORDINALS[following]), 2
     value, taken = _below_hundred(words, at)
     after = words[at + taken]
     if value and after in _SCALES:
@@ -401,10 +394,14 @@ def _scale(words: Sequence[str], at: int, value: int, taken: int) -> Group:
 
 def _below_hundred(words: Sequence[str], at: int) -> tuple[int, int]:
     word = words[at]
-    if word in _TENS:
-        unit = _SMALL.get(words[at + 1], 0)
-        return (_TENS[word] + unit, 2) if 0 < unit < 10 else (_TENS[word], 1)
-    return (_SMALL[word], 1) if word in _SMALL else (0, 0)
+    if word in ROUND_NUMBERS:
+        unit = SMALL_NUMBERS.get(words[at + 1], 0)
+        return (
+            (ROUND_NUMBERS[word] + unit, 2)
+            if 0 < unit < 10
+            else (ROUND_NUMBERS[word], 1)
+        )
+    return (SMALL_NUMBERS[word], 1) if word in SMALL_NUMBERS else (0, 0)
 
 
 def _ordinal(number: int) -> str:
