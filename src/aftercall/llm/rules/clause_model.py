@@ -207,15 +207,12 @@ class LabelHistory:
     def add(self, turn: int, label: str, about: frozenset[str]) -> None:
         """Takes a label of the next clause into account."""
         self.last = label
-        if label in _OPENS:
-            self.open_requests += 1
-            self.current = about
+        is_new = label in _OPENS
+        if is_new or label in _CONTINUES:
+            self.current = about if is_new else self.current | about
             self.about |= about
-        elif label in _CONTINUES:
-            self.current |= about
-            self.about |= about
-        elif label == _CLOSES:
-            self.open_requests = max(0, self.open_requests - 1)
+        change = is_new - (label == _CLOSES)
+        self.open_requests = max(0, self.open_requests + change)
         if label != NOT_OF_A_REQUEST:
             self.prior = label
             self.last_turn = turn

@@ -405,7 +405,7 @@ class RequestClauses:
         act = self.acts[place]
         item = self._item
         about = self._heard[place]
-        around = self._around[place]
+        plain, is_ask, is_taken, is_confirmed, topic = self._around[place]
         gap = max(-4, min(act.seq - self._asked, 5))
         away = max(-5, min(place - self._ask, 6))
         is_within = act.seq in item.turns
@@ -419,16 +419,16 @@ class RequestClauses:
                 gap=gap,
                 away=(away, act.seq == self._asked),
                 within=is_within,
-                ask=around.is_ask,
-                topic=around.topic,
-                gap_topic=(gap, around.topic, is_within),
-                kind_of=(item.kind, around.is_ask, gap),
+                ask=is_ask,
+                topic=topic,
+                gap_topic=(gap, topic, is_within),
+                kind_of=(item.kind, is_ask, gap),
                 shared=shared,
                 thin=(self._thin, shared, min(len(about), 3)),
-                taken=around.is_taken,
-                confirmed=around.is_confirmed,
-                taken_shared=(around.is_taken, around.is_confirmed, shared),
-                theirs=(around.plain.said in self._theirs, around.is_taken),
+                taken=is_taken,
+                confirmed=is_confirmed,
+                taken_shared=(is_taken, is_confirmed, shared),
+                theirs=(plain.said in self._theirs, is_taken),
                 others=(
                     min(len(about & self._their_topics - item.topic), 2),
                     shared > 0,
@@ -436,7 +436,7 @@ class RequestClauses:
                 refused=(bool(about & self._refused), shared > 0),
                 echo=min(echoes, 3),
                 echo_shared=(min(echoes, 2), shared),
-                day=self._name_day(around.plain),
+                day=self._name_day(plain),
             ),
         ]
 

@@ -248,9 +248,8 @@ def _find_last(state: RequestState, act: Act) -> int:
     if stems(named) - heard and _CUES["nouns"].match(named):
         return find_match(state, named)
     if "one" in act.matter.vocabulary and len(state.items) == 1:
-        return (
-            -1
-        )  # "skip that one": one of the things named, not all that was asked for
+        # "skip that one": one of the things named, not all that was asked for
+        return -1
     reach = WITHDRAW_REACH if act.matter.words else STOP_REACH
     touched = state.open_item.turns[-1] if state.open_item else 0
     return state.current if touched >= max(1, act.seq - reach) else -1

@@ -150,14 +150,10 @@ class RequestState(NamedTuple):
     @property
     def anchor(self) -> date | None:
         """The day talked of."""
-        item = self.open_item
-        if self.last_day or (item and item.due):
-            return self.last_day or (item.due if item else None)
-        dues = [
-            other.due for other in self.items if other.due and other.status == "open"
-        ]
-        known = (*self.slots[-1:], *dues[-1:])
-        return self.proposed or (known[-1] if known else None)
+        due = self.open_item.due if self.open_item else None
+        opened = [item.due for item in self.items if item.due and item.status == "open"]
+        known = (None, *self.slots[-1:], *opened)
+        return self.last_day or due or self.proposed or known[-1]
 
     def mentions_of(self, plain: Plain) -> list[DateMention]:
         """The days in a clause, of a range the first; a day is the one that the agent offered."""
@@ -250,36 +246,27 @@ def find_match(
 ) -> int:
     """The request that a text is about: the latest of those with the most in common."""
     about = stems(text)
-    recent = [
-        (index, item)
-        for index, item in list(enumerate(state.items))[-MAX_RECENT:]
-        if item.status == "open"
-    ]
-    best = 0.0
-    found = -1
-    for index, item in recent:
-        shared = overlap_coefficient(about, item.topic)
-        if about & item.topic and shared >= max(minimum, best):
-            best = shared
-            found = index
-    if found < 0 and about:
-        found = max(
-            (index for index, item in recent if about <= item.about), default=-1
-        )
-    return found if found >= 0 else otherwise
+    recent = _list_recent(state)
+    shared = [(overlap_coefficient(about, item.topic), at) for at, item in recent]
+    best, found = max(shared, default=(0.0, -1))
+    if best and best >= minimum:
+        return found
+    held = [at for at, item in recent if about and about <= item.about]
+    return held[-1] if held else otherwise
 
 
 def find_named(state: RequestState, text: str) -> int:
     """The newest of the requests that share the most words with a text; -1 for none."""
     about = stems(text)
-    best = 1
-    found = -1
-    for index, item in list(enumerate(state.items))[-MAX_RECENT:]:
-        shared = len(about & item.topic) if item.status == "open" else 0
-        if shared >= best:
-            best = shared
-            found = index
-    return found
+    shared = [(len(about & item.topic), at) for at, item in _list_recent(state)]
+    best, found = max(shared, default=(0, -1))
+    return found if best else -1
+
+
+def _list_recent(state: RequestState) -> list[tuple[int, Item]]:
+    """The open ones of the last requests, with their places."""
+    recent = list(enumerate(state.items))[-MAX_RECENT:]
+    return [(at, item) for at, item in recent if item.status == "open"]
 
 
 def put_right(plain: Plain) -> Plain:
