@@ -41,6 +41,7 @@ from aftercall.llm.rules.clause_model import (
     ClauseModel,
     LabelHistory,
     Labels,
+    ModelName,
     TalkTurn,
     list_features,
 )
@@ -618,7 +619,7 @@ class JudgementRows:
     """What the models of requests, of their parts and of their kinds learn from."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, Rows] = {
+        self._rows: dict[ModelName, Rows] = {
             "requests": [],
             "request_parts": [],
             "request_kinds": [],
@@ -650,10 +651,10 @@ class JudgementRows:
         about = [one for one in wanted if one.turns & second and not one.is_withdrawn]
         return bool(about and about[0].turns & first)
 
-    def _add(self, name: str, row: list[str], label: str, weight: float) -> None:
+    def _add(self, name: ModelName, row: list[str], label: str, weight: float) -> None:
         self._rows[name].append((row, label, weight))
 
-    def fit(self) -> dict[str, ClauseModel]:
+    def fit(self) -> dict[ModelName, ClauseModel]:
         return {
             name: _fit_rows(*_turn_rows(rows), JUDGE_STRENGTH)
             for name, rows in self._rows.items()
@@ -799,7 +800,7 @@ def save(model: ClauseModel, path: Path) -> None:
     path.write_text(f'{head[:-1]}, "weights": {{\n{weights}\n}}}}\n', "utf-8")
 
 
-def save_all(models: Mapping[str, ClauseModel]) -> None:
+def save_all(models: Mapping[ModelName, ClauseModel]) -> None:
     for name, model in models.items():
         save(model, WEIGHTS / f"{name}.json")
         print(f"{name}: {len(model.weights)} features")
@@ -819,7 +820,7 @@ def is_later(file: Path) -> bool:
     return writer_of(file).startswith("A")
 
 
-def use(models: Mapping[str, ClauseModel]) -> None:
+def use(models: Mapping[ModelName, ClauseModel]) -> None:
     """Writes models, and lets the reader read with them."""
     save_all(models)
     clause_model.load_clause_model.cache_clear()
@@ -868,7 +869,7 @@ def main(paths: list[Path]) -> None:
         return train([*of_requests, *more])
 
     unmet_acts = [train_acts(files) for files in others]
-    whole: dict[str, ClauseModel] = {
+    whole: dict[ModelName, ClauseModel] = {
         "acts": train_acts(documents),
         "agreements": agreements,
     }

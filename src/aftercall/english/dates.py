@@ -124,8 +124,7 @@ def _resolve(
     text: str, match: re.Match[str], resolve: Resolve, today: date
 ) -> DateMention | None:
     before = text[: match.start()]
-    is_kept = bool(_KEPT_TILL.search(before))
-    not_meant = (_NOT_MEANT.search(before) and not is_kept) or (
+    not_meant = (_NOT_MEANT.search(before) and not _KEPT_TILL.search(before)) or (
         _RANGE.search(before) and not _MOVES.search(before)
     )
     if not_meant or _REFUSED_AFTER.match(text[match.end() :]):

@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
+from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
 from aftercall.english.words import (
@@ -39,6 +40,18 @@ from aftercall.english.words import (
 from aftercall.model.calls import Speaker
 
 WEIGHTS_FOLDER = "weights"
+ModelName = Literal[
+    "acts",
+    "agreements",
+    "facts",
+    "fact_kinds",
+    "requests",
+    "request_parts",
+    "request_kinds",
+    "request_days",
+    "request_ends",
+    "request_clauses",
+]
 MAY_BE_AGREED = 0.3
 SCALE = 50  # weights are kept as whole numbers
 FIELD_BITS = 32
@@ -127,7 +140,7 @@ def _pack(values: Sequence[int]) -> int:
 
 
 @cache
-def load_clause_model(name: str) -> ClauseModel:
+def load_clause_model(name: ModelName) -> ClauseModel:
     text = (
         files(__package__).joinpath(WEIGHTS_FOLDER, f"{name}.json").read_text("utf-8")
     )
