@@ -110,16 +110,11 @@ def split_clauses(seq: int, text: str) -> list[Clause]:
 @remember
 def _split_text(text: str) -> list[tuple[Plain, int, bool]]:
     """Each clause, the number of its sentence, and whether it asks."""
-    clauses = []
-    for number, sentence in enumerate(split_plain_sentences(normalise(text))):
-        pieces = _clauses(sentence)
-        asked = sentence.ends_with == "?"
-        for piece in pieces:
-            is_question = bool(_ASKS.match(piece.text)) or (
-                asked and piece is pieces[-1]
-            )
-            clauses.append((piece, number, is_question))
-    return clauses
+    return [
+        (piece, number, piece.ends_with == "?" or _ASKS.match(piece.text) is not None)
+        for number, sentence in enumerate(split_plain_sentences(normalise(text)))
+        for piece in _clauses(sentence)
+    ]
 
 
 def split_sentences(text: str) -> tuple[str, ...]:
@@ -149,14 +144,11 @@ def _clauses(sentence: Plain) -> list[Plain]:
     cuts: set[int] = set()
     text = sentence.text
     words = sentence.words
-    for match in _JOINED.finditer(text):
-        at = sentence.index(match.start())
-        if at and words[at - 1].norm not in _DANGLING:
-            cuts.add(at)
-    for match in _OPENED.finditer(text):
-        at = sentence.index(match.start())
-        if at and words[at - 1].norm not in _HOLDS:
-            cuts.add(at)
+    for pattern, holding in ((_JOINED, _DANGLING), (_OPENED, _HOLDS)):
+        for match in pattern.finditer(text):
+            at = sentence.index(match.start())
+            if at and words[at - 1].norm not in holding:
+                cuts.add(at)
     for at, word in enumerate(words[:-1], 1):
         if word.stop != "," or word.norm in _DANGLING:
             continue
@@ -185,18 +177,13 @@ def _cut(plain: Plain, ends: list[int]) -> list[Plain]:
     return [piece for piece in pieces if piece.words]
 
 
-def is_dangling(text: str) -> bool:
-    """Whether only the talk before normal-form words says what they are about: "he's away"."""
-    return bool(_DANGLES.match(text))
-
-
 def is_broken_off(text: str) -> bool:
     return bool(_BREAKS_OFF.fullmatch(text))
 
 
 def stands_alone(text: str) -> bool:
     """Whether normal-form words have a subject, a verb and a value, understood without the call."""
-    if is_dangling(text) or is_broken_off(text) or MASK in text:
+    if _DANGLES.match(text) or is_broken_off(text) or MASK in text:
         return False
     if not _STATES.match(text):
         return False

@@ -65,21 +65,22 @@ def find_dates(
     `anchor` is the day talked of: "the day before" is the day before it.
     """
     plain = normalise(text) if isinstance(text, str) else text
-    return _find_in(plain.text, today, anchor)
+    return _find_in(plain.text, today, anchor) if may_name_day(plain.text) else []
+
+
+@remember
+def may_name_day(text: str) -> bool:
+    """One look rules out most texts before all the patterns are tried."""
+    return _MAY_NAME.search(text) is not None
 
 
 @remember
 def _find_in(text: str, today: date, anchor: date | None) -> list[DateMention]:
-    """Days in one sentence: those named, and those counted from them ("the day before").
-
-    One look rules out most texts before all the patterns are tried.
-    """
-    if not _MAY_NAME.search(text):
-        return []
+    """Days in one sentence: those named, and those counted from them ("the day before")."""
     named = _find_named(text, today, anchor)
     around = [item for item in _reckon(text, named, anchor) if item.day >= today]
     apart = [item for item in named if not _is_taken(item.start, item.end, around)]
-    return sorted((*apart, *around), key=lambda item: item.start)
+    return sorted((*apart, *around))
 
 
 def _find_named(text: str, today: date, anchor: date | None) -> list[DateMention]:
@@ -97,8 +98,9 @@ def _find_named(text: str, today: date, anchor: date | None) -> list[DateMention
             found.append(mention or DateMention(*match.span(), date.min))
             if mention and _NEGATED.search(text[: match.start()]):
                 refused.add(mention.day)
-    meant = (item for item in found if item.day >= today and item.day not in refused)
-    return sorted(meant, key=lambda item: item.start)
+    return sorted(
+        item for item in found if item.day >= today and item.day not in refused
+    )
 
 
 def _is_taken(start: int, end: int, found: list[DateMention]) -> bool:
@@ -122,8 +124,7 @@ def _resolve(
     text: str, match: re.Match[str], resolve: Resolve, today: date
 ) -> DateMention | None:
     before = text[: match.start()]
-    is_kept = bool(_KEPT_TILL.search(before))
-    not_meant = (_NOT_MEANT.search(before) and not is_kept) or (
+    not_meant = (_NOT_MEANT.search(before) and not _KEPT_TILL.search(before)) or (
         _RANGE.search(before) and not _MOVES.search(before)
     )
     if not_meant or _REFUSED_AFTER.match(text[match.end() :]):

@@ -136,7 +136,7 @@ class GivenName(NamedTuple):
 def asks_name(text: str) -> bool:
     """Whether an agent asks the caller for a name."""
     plain = text.replace("’", "'")
-    is_others = bool(_OTHERS_NAME.search(plain)) and not _OWN_NAME.search(plain)
+    is_others = _OTHERS_NAME.search(plain) and not _OWN_NAME.search(plain)
     return bool(_ASKS_NAME.search(plain)) and not is_others
 
 
@@ -186,7 +186,7 @@ def _choose_name(
     corrects = bool(_CORRECTS.match(sentence.text))
     is_self = name in sentence.source and not _is_alike(before, name)
     is_self = is_self and bool(_OF_SELF.match(sentence.text))
-    is_new = not hearing.is_asked or not before or _is_fuller(before, name)
+    is_new = not hearing.is_asked or _is_fuller(before, name)
     is_new = is_new or (" " in name and " " not in before)
     if corrects or is_self or (is_new and len(name.split()) >= len(before.split())):
         return GivenName(name, corrects)
@@ -205,7 +205,7 @@ def _is_other_part(sentence: Plain, before: str, name: str) -> bool:
 
 
 def _is_fuller(short: str, name: str) -> bool:
-    """Whether a name holds every part of another, in full or as the beginning of a part."""
+    """Whether a name holds every part of another, in full or in short; any does of none."""
     parts, whole = short.lower().split(), name.lower().split()
     is_held = all(any(_is_short(part, other) for other in whole) for part in parts)
     return is_held and sorted(parts) != sorted(whole) and len(whole) >= len(parts)
@@ -284,7 +284,7 @@ def _named_first(sentence: Plain) -> str:
     after = _after(sentence, at, name)
     is_known = len(name.split()) > 1 or name.lower() in given_names()
     is_from = after == "from" and is_known and has_capitals(sentence)
-    is_own = bool(_OWN_AFTER.search(sentence.text)) and after in ("is", "this")
+    is_own = _OWN_AFTER.search(sentence.text) and after in ("is", "this")
     return name if after in _SPEAKS or is_from or is_own else ""
 
 
@@ -350,7 +350,7 @@ def _skip_to_name(sentence: Plain) -> int:
 
 def _after_letters(sentence: Plain) -> int:
     letters = [at for at, word in enumerate(sentence.words) if len(word.norm) == 1]
-    is_followed = bool(letters) and letters[-1] + 1 < len(sentence.words)
+    is_followed = letters and letters[-1] + 1 < len(sentence.words)
     return letters[-1] + 1 if is_followed and len(letters) >= MIN_SPELLED else 0
 
 
@@ -424,7 +424,7 @@ def _follow_names(turns: list[tuple[Speaker, str]]) -> str:
         if given is None:
             continue
         is_other = given.is_own and not _is_alike(best, given.name)
-        if not best or is_other or _is_fuller(best, given.name):
+        if is_other or _is_fuller(best, given.name):
             best = given.name
         elif given.corrects:
             best = _joined(best, given)

@@ -66,7 +66,7 @@ def detect_language(texts: Iterable[str]) -> str:
         language: sum(words[word] for word in small)
         for language, small in _SMALL_WORDS.items()
     }
-    best = max(hits, key=lambda language: hits[language])
+    best = max(hits, key=hits.__getitem__)
     return best if hits[best] >= _ENOUGH and hits[best] > hits["en"] * 1.3 else "en"
 
 

@@ -12,7 +12,13 @@ from functools import cache
 from importlib.resources import files
 
 from aftercall.english.text import Plain, Word, normalise
-from aftercall.english.words import is_descriptive, listed_words, vocabulary, word_class
+from aftercall.english.words import (
+    is_descriptive,
+    listed_words,
+    remember,
+    vocabulary,
+    word_class,
+)
 
 _NATIONAL = re.compile(
     r"(?:[a-z]{3,}(?:ish|ese)|[a-z]{4,}ian|german|french|dutch|greek|american)$"
@@ -207,6 +213,7 @@ def respell(name: str, spelled: str) -> str:
     return " ".join(parts)
 
 
+@remember
 def measure_likeness(first: str, second: str) -> float:
     """How alike two words are written: 1 for the same, 0 for no letter in common."""
     return SequenceMatcher(None, first, second).ratio()

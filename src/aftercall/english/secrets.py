@@ -239,7 +239,7 @@ def _find_codes(seq: int, text: str, question: str) -> Iterator[Secret]:
         if before:
             label, noun = _name_it(before, noun, asked)
         before = sentence
-        is_pointing = bool(label) and bool(_POINTS.match(sentence.text))
+        is_pointing = label and _POINTS.match(sentence.text)
         for value, governor in _find_numbers(sentence, asked or noun):
             is_vague = governor in _VAGUE_NOUNS and noun not in ("", governor)
             shown = label if is_pointing or is_vague else asked or governor

@@ -4,7 +4,9 @@ Lower-case words without hesitations and false starts, contractions expanded, nu
 Every word keeps its place in the text it came from, so that any piece can be cited verbatim.
 """
 
+import itertools
 import re
+from calendar import day_name, month_name
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import eq
@@ -62,6 +64,18 @@ _PREDICATES = vocabulary(
 _TWICE_MEANT = vocabulary("very really so had that many bye")
 
 
+_GENERAL = {f"{day.lower()}{end}": "<day>" for day in day_name for end in ("", "s")} | {
+    month.lower(): "<month>" for month in month_name if month != "May"
+}
+
+
+def generalise(word: str) -> str:
+    """All days are one word to a model, and so are all months and numbers."""
+    if word[0].isdigit():
+        return "<ord>" if word.endswith(("st", "nd", "rd", "th")) else "<num>"
+    return _GENERAL.get(word, word)
+
+
 class Word(NamedTuple):
     """A word in normal form, its place in the text, and the punctuation after it."""
 
@@ -106,6 +120,11 @@ class Plain:
             return self.slice(0, 0)
         last = start + len(inside.rstrip()) - 1
         return self.slice(self.index(start), self.index(last) + 1)
+
+    @cached_property
+    def general(self) -> list[str]:
+        """The words as a model knows them."""
+        return [generalise(word.norm) for word in self.words]
 
     @cached_property
     def cited(self) -> str:
@@ -246,19 +265,15 @@ def _is_zero(words: list[Word], at: int) -> bool:
 
 def _join_numbers(words: list[Word]) -> Iterator[Word]:
     """Numbers in figures; none reaches over a stop."""
-    phrase: list[Word] = []
-    for word in words:
-        phrase.append(word)
-        if word.stop:
-            yield from _join_in_phrase(phrase)
-            phrase = []
-    yield from _join_in_phrase(phrase)
+    ends = [at for at, word in enumerate(words, 1) if word.stop]
+    for first, end in itertools.pairwise((0, *ends, len(words))):
+        yield from _join_in_phrase(words[first:end])
 
 
 def _join_in_phrase(words: list[Word]) -> Iterator[Word]:
-    norms = [word.norm for word in words]
+    norms = [*(word.norm for word in words), *_NO_WORDS]
     at = 0
-    while at < len(norms):
+    while at < len(words):
         figures, taken = _read_number(norms, at)
         is_vague = taken == 1 and norms[at] in _AMBIGUOUS
         if not taken or (is_vague and not _is_counted(norms, at)):
@@ -315,16 +330,9 @@ _UNIT_PLACES = word_list(
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
     "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"
 )
-ORDINAL_WORDS = (
-    *_UNIT_PLACES,
-    "twentieth",
-    *(f"twenty-{word}" for word in _UNIT_PLACES[:9]),
-    "thirtieth",
-    "thirty-first",
-)
-_SMALL = {word: number for number, word in enumerate(("zero", *UNITS, *TEENS))}
-_TENS = {word: 10 * number for number, word in enumerate(TENS, 2)}
-_PLACES = {word: number for number, word in enumerate(_UNIT_PLACES, 1)} | {
+SMALL_NUMBERS = {word: number for number, word in enumerate(("zero", *UNITS, *TEENS))}
+ROUND_NUMBERS = {word: 10 * number for number, word in enumerate(TENS, 2)}
+ORDINALS = {word: number for number, word in enumerate(_UNIT_PLACES, 1)} | {
     "twentieth": 20,
     "thirtieth": 30,
 }
@@ -332,10 +340,11 @@ _SCALES = {"hundred": 100, "thousand": 1_000}
 _REPEATS = {"double": 2, "triple": 3}
 # Alone these are more often a pronoun, an order or a moment than a number.
 _AMBIGUOUS = frozenset(("one", "first", "second", "third"))
-COUNTED = frozenset((*_SMALL, *_TENS, *_PLACES, *_SCALES, *_REPEATS))
-DIGITS = frozenset((*_SMALL, *_TENS, *_REPEATS, *map(str, range(100))))
+COUNTED = frozenset((*SMALL_NUMBERS, *ROUND_NUMBERS, *ORDINALS, *_SCALES, *_REPEATS))
+DIGITS = frozenset((*SMALL_NUMBERS, *ROUND_NUMBERS, *_REPEATS, *map(str, range(100))))
 _UNITS_OF_TIME = frozenset(("oclock", "am", "pm", "thirty", "fifteen", "o'clock"))
 
+_NO_WORDS = [""] * 8  # behind the last word, as far as a number reaches
 Group = tuple[str, int]
 """A number in figures, and how many words it takes."""
 
@@ -346,31 +355,29 @@ def _is_counted(words: Sequence[str], at: int) -> bool:
         return False
     beside = (*words[max(0, at - 1) : at], *words[at + 1 : at + 2])
     return any(
-        (other in COUNTED and other not in _PLACES)
+        (other in COUNTED and other not in ORDINALS)
         or other in _UNITS_OF_TIME
         or other.isdecimal()
         for other in beside
     )
 
 
-def _word(words: Sequence[str], at: int) -> str:
-    return words[at] if at < len(words) else ""
-
-
 def _read_number(words: Sequence[str], at: int) -> Group:
     """The number that begins here, or no words at all."""
     word = words[at]
-    following = _word(words, at + 1)
-    if word in _REPEATS and _SMALL.get(following, 10) < 10:
-        return " ".join([str(_SMALL[following])] * _REPEATS[word]), 2
+    following = words[at + 1]
+    if word != "a" and word not in COUNTED:
+        return "", 0
+    if word in _REPEATS and SMALL_NUMBERS.get(following, 10) < 10:
+        return " ".join([str(SMALL_NUMBERS[following])] * _REPEATS[word]), 2
     if word == "a" and following in _SCALES:
         return _scale(words, at + 2, _SCALES[following], 2)
-    if word in _PLACES:
-        return _ordinal(_PLACES[word]), 1
-    if word in _TENS and _PLACES.get(following, 10) < 10:
-        return _ordinal(_TENS[word] + _PLACES[following]), 2
+    if word in ORDINALS:
+        return _ordinal(ORDINALS[word]), 1
+    if word in ROUND_NUMBERS and ORDINALS.get(following, 10) < 10:
+        return _ordinal(ROUND_NUMBERS[word] + ORDINALS[following]), 2
     value, taken = _below_hundred(words, at)
-    after = _word(words, at + taken)
+    after = words[at + taken]
     if value and after in _SCALES:
         return _scale(words, at + taken + 1, value * _SCALES[after], taken + 1)
     return (str(value), taken) if taken else ("", 0)
@@ -378,26 +385,28 @@ def _read_number(words: Sequence[str], at: int) -> Group:
 
 def _scale(words: Sequence[str], at: int, value: int, taken: int) -> Group:
     """What follows a hundred or a thousand: "and thirty five"."""
-    skip = int(_word(words, at) == "and")
+    skip = int(words[at] == "and")
     rest, more = _below_hundred(words, at + skip)
-    if more and _word(words, at + skip + more) == "hundred":
+    if more and words[at + skip + more] == "hundred":
         rest, more = rest * 100, more + 1
     return (str(value + rest), taken + skip + more) if more else (str(value), taken)
 
 
 def _below_hundred(words: Sequence[str], at: int) -> tuple[int, int]:
-    word = _word(words, at)
-    following = _word(words, at + 1)
-    if word in _TENS:
-        unit = _SMALL.get(following, 0)
-        return (_TENS[word] + unit, 2) if 0 < unit < 10 else (_TENS[word], 1)
-    return (_SMALL[word], 1) if word in _SMALL else (0, 0)
+    word = words[at]
+    if word in ROUND_NUMBERS:
+        unit = SMALL_NUMBERS.get(words[at + 1], 0)
+        return (
+            (ROUND_NUMBERS[word] + unit, 2)
+            if 0 < unit < 10
+            else (ROUND_NUMBERS[word], 1)
+        )
+    return (SMALL_NUMBERS[word], 1) if word in SMALL_NUMBERS else (0, 0)
 
 
 def _ordinal(number: int) -> str:
-    teens = 10 < number % 100 < 20
-    ending = "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+    last = 0 if 10 < number < 20 else number % 10
+    return f"{number}{('th', 'st', 'nd', 'rd', *['th'] * 6)[last]}"
 
 
 _COUNTED = re.compile(r"\b(\d+) (\w+)")

@@ -47,8 +47,7 @@ def alternatives(name: str) -> str:
 
 def compile_pattern(text: str) -> re.Pattern[str]:
     """A pattern over whole words of the normal form; `<kin>` stands for a word class."""
-    line = " ".join(_BAR.sub("|", text.strip()).split("\n"))
-    line = _SPACES.sub(" ", line)
+    line = _SPACES.sub(" ", _BAR.sub("|", text.strip()))
     spelled = _CLASS.sub(lambda match: alternatives(match[1]), line)
     return re.compile(rf"(?<!\S)(?:{spelled})(?!\S)")
 
@@ -162,6 +161,11 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(
         [stem(word) for word in words - word_class("stop") if len(word) > 1]
     )
+
+
+def stems_of(texts: Iterable[str]) -> frozenset[str]:
+    """The stems of several texts together."""
+    return frozenset[str]().union(*map(stems, texts))
 
 
 def overlap_coefficient(first: frozenset[str], second: frozenset[str]) -> float:

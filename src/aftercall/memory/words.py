@@ -9,7 +9,14 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from aftercall.english.text import ORDINAL_WORDS, TEENS, TENS, UNITS
+from aftercall.english.text import (
+    ORDINALS,
+    ROUND_NUMBERS,
+    SMALL_NUMBERS,
+    TEENS,
+    TENS,
+    UNITS,
+)
 from aftercall.english.words import stem_word, vocabulary
 
 LONGEST_WORD = 40
@@ -150,20 +157,17 @@ _PIECE = re.compile(r"[^\W_]+")
 _FIGURE = re.compile(r"\d")
 _ODD = re.compile(r"[^\w\s@+:'.-]|(?<!\w)['.-]|['.-](?!\w)")
 _TOKEN = re.compile(r"[^\W_]+(?:[.@+:'-][^\W_]+)*")
-_SMALL = {word: number for number, word in enumerate(("zero", *UNITS, *TEENS))}
-_TENS = {word: 10 * number for number, word in enumerate(TENS, 2)}
 _SCALES = {"thousand": 1_000, "grand": 1_000, "million": 1_000_000}
-_PLACES = {
-    word: number for number, word in enumerate(ORDINAL_WORDS, 1) if "-" not in word
-}
-COUNTED = frozenset((*_SMALL, *_TENS, *_SCALES, *_PLACES, "oh", "hundred"))
+COUNTED = frozenset(
+    (*SMALL_NUMBERS, *ROUND_NUMBERS, *_SCALES, *ORDINALS, "oh", "hundred")
+)
 """A text without any of these has no number to be written otherwise."""
 _ANY_UNIT = "|".join(UNITS)
 _ANY_TEEN = "|".join(TEENS)
 _ANY_TEN = "|".join(TENS)
 _ANY_SCALE = "|".join(_SCALES)
 _BELOW_HUNDRED = (
-    rf"(?:(?:{_ANY_TEN})(?:[ -](?:{_ANY_UNIT})\b)?|(?:{'|'.join(_SMALL)})\b)"
+    rf"(?:(?:{_ANY_TEN})(?:[ -](?:{_ANY_UNIT})\b)?|(?:{'|'.join(SMALL_NUMBERS)})\b)"
 )
 _BELOW_THOUSAND = (
     rf"(?:{_BELOW_HUNDRED}|[1-9]\d{{0,8}}(?=[ -](?:hundred|{_ANY_SCALE})\b))"
@@ -179,8 +183,8 @@ _YEAR = re.compile(
 )
 # "Third", "twenty-fourth", "the second of May": else a second one is another one.
 _PLACE = re.compile(
-    rf"\b(?:(?P<ten>twenty|thirty)[ -](?P<unit>{'|'.join(list(_PLACES)[:9])})"
-    rf"|(?P<alone>{'|'.join(list(_PLACES)[2:])}|(?:first|second)(?= of \w)))\b"
+    rf"\b(?:(?P<ten>twenty|thirty)[ -](?P<unit>{'|'.join(list(ORDINALS)[:9])})"
+    rf"|(?P<alone>{'|'.join(list(ORDINALS)[2:])}|(?:first|second)(?= of \w)))\b"
 )
 _OH = re.compile(r"\boh\b(?=[ -]\d)|(?<=\d[ -])oh\b")
 
@@ -268,7 +272,7 @@ def _count(said: str) -> int:
         elif word == "hundred":
             group *= 100
         elif word != "and":
-            known = _SMALL.get(word, _TENS.get(word, _PLACES.get(word)))
+            known = SMALL_NUMBERS.get(word, ROUND_NUMBERS.get(word, ORDINALS.get(word)))
             group += int(word) if known is None else known
     return total + group
 

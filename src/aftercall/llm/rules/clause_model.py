@@ -18,14 +18,14 @@ kind of fact. They look at the words of a clause, its place, and the talk around
 weights.
 """
 
+import itertools
 import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
-from itertools import pairwise, repeat
 from typing import Literal
 
 from aftercall.english.clauses import Clause, split_clauses
@@ -33,9 +33,9 @@ from aftercall.english.words import (
     add_own_words,
     stem,
     stems,
+    stems_of,
     vocabulary,
     word_class,
-    word_list,
 )
 from aftercall.model.calls import Speaker
 
@@ -64,28 +64,20 @@ YES = "yes"
 _OPENS = ("R", "Y")  # a request is made, an offer is taken
 _CONTINUES = ("D", "X")  # more about a request, or something of it changed
 _CLOSES = "W"
-_DAYS = vocabulary(
-    """
-    monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays
-    fridays saturdays sundays
-    """
-)
-_MONTHS = vocabulary(
-    """
-    january february march april june july august september october november december
-    """
-)
-_CLASSES = word_list(
+_CLASSES: dict[str, list[str]] = {}
+"""The features of a word by the classes it is of."""
+for _name in vocabulary(
     "deed kin people saying fault broken later yes agrees channel feeling health names title"
-)
+):
+    for _word in word_class(_name):
+        _CLASSES.setdefault(_word, []).append(f"c:{_name}")
 OPENING_WORDS = vocabulary(
     "hi hello hey good morning afternoon evening day there and also then so but please well right"
 )
 """A clause of nothing else asks for nothing: who greets asks with what follows."""
-_PROMISING = vocabulary("i_will we_will i_have we_have")
+_PROMISING = frozenset(itertools.product(("i", "we"), ("will", "have")))
 _DAY_WORDS = vocabulary("<day> <month> <ord> today tomorrow tonight")
 _CROSSES_OUT = re.compile(r"\b(?:crossed out|cancelled|canceled|removed|taken off)$")
-_ORDINALS = ("st", "nd", "rd", "th")
 _FAR = 9  # turns since the last request, where there was none
 
 
@@ -108,20 +100,18 @@ class ClauseModel:
         # half of each field, so that no sum is below zero
         self._start = _pack(bias) + _pack([FIELD_HALF] * len(labels))
         self._packed = {name: _pack(each) for name, each in weights.items()}
+        self._shifts = range(0, FIELD_BITS * len(labels), FIELD_BITS)
 
     def weigh(self, features: Iterable[str]) -> Labels:
         """The probability of each label."""
-        total = sum(map(self._packed.get, set(features), repeat(0)), self._start)
-        sums = [
-            (total >> FIELD_BITS * index & FIELD_MASK) - FIELD_HALF
-            for index in range(len(self.labels))
-        ]
+        total = sum(
+            map(self._packed.get, set(features), itertools.repeat(0)), self._start
+        )
+        sums = [total >> shift & FIELD_MASK for shift in self._shifts]
         top = max(sums)
         odds = [math.exp((each - top) / SCALE) for each in sums]
         whole = sum(odds)
-        return {
-            label: odd / whole for label, odd in zip(self.labels, odds, strict=True)
-        }
+        return dict(zip(self.labels, [odd / whole for odd in odds], strict=True))
 
     def label_clauses(
         self, talk: Sequence["TalkTurn"], agreed: "AgentClauses"
@@ -170,25 +160,31 @@ class TalkTurn:
     features: dict[int, list[str]] = field(default_factory=dict)
     """Of its clauses, made once: several models look at them."""
 
+    @cached_property
+    def ending(self) -> list[str]:
+        """Features of what is said next: the last clause of this turn."""
+        said = self.words[-1]
+        features = [*mark("pa", said[:14]), join("paf", said[:2])]
+        return [*features, join("paf3", said[:3])]
+
+    @cached_property
+    def opening(self) -> list[str]:
+        """Features of what was said before: how this turn takes it up."""
+        features = mark("na", [word for said in self.words[:2] for word in said[:10]])
+        features += [join("naf", self.words[0][:2]), join("nal", self.words[-1][:3])]
+        return [*features, "naq"] if self.clauses[-1].is_question else features
+
+    @cached_property
+    def promises(self) -> bool:
+        pairs = (pair for words in self.words for pair in itertools.pairwise(words))
+        return not _PROMISING.isdisjoint(pairs)
+
     @classmethod
     def from_text(cls, speaker: Speaker, seq: int, text: str) -> "TalkTurn":
         clauses = split_clauses(seq, text)
-        words = [
-            [generalise(word.norm) for word in clause.plain.words] for clause in clauses
-        ]
-        about = stems(" ".join(clause.text for clause in clauses))
+        words = [clause.plain.general for clause in clauses]
+        about = stems_of(clause.text for clause in clauses)
         return cls(speaker, clauses, words, about)
-
-
-def generalise(word: str) -> str:
-    """All days are one word to the model, and so are all months and numbers."""
-    if word in _DAYS:
-        return "<day>"
-    if word in _MONTHS:
-        return "<month>"
-    if word[0].isdigit():
-        return "<ord>" if word.endswith(_ORDINALS) else "<num>"
-    return word
 
 
 @dataclass
@@ -224,15 +220,12 @@ class LabelHistory:
     def add(self, turn: int, label: str, about: frozenset[str]) -> None:
         """Takes a label of the next clause into account."""
         self.last = label
-        if label in _OPENS:
-            self.open_requests += 1
-            self.current = about
+        is_new = label in _OPENS
+        if is_new or label in _CONTINUES:
+            self.current = about if is_new else self.current | about
             self.about |= about
-        elif label in _CONTINUES:
-            self.current |= about
-            self.about |= about
-        elif label == _CLOSES:
-            self.open_requests = max(0, self.open_requests - 1)
+        change = is_new - (label == _CLOSES)
+        self.open_requests = max(0, self.open_requests + change)
         if label != NOT_OF_A_REQUEST:
             self.prior = label
             self.last_turn = turn
@@ -240,13 +233,20 @@ class LabelHistory:
 
 def list_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
     """The features of one clause of the caller, without history."""
-    about = stems(turns[at].clauses[index].text)
-    return [
+    features = [
         *list_fact_features(turns, at, index),
         f"turn:{min(at, 4)}",
         f"tleft:{min(len(turns) - at - 1, 3)}",
-        *_list_after(_find_agent(turns[at + 1 :]), about),
     ]
+    agent = _find_other(turns, at, 1)
+    if agent is None or not agent.words:
+        return features
+    # how the agent answers often shows what it took the words for
+    shared = len(stems(turns[at].clauses[index].text) & agent.stems)
+    features += [*agent.opening, f"shares_na:{min(shared, 3)}"]
+    if agent.promises:
+        features += ["na_promises", f"na_promises:{min(shared, 2)}"]
+    return features
 
 
 def list_fact_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[str]:
@@ -254,31 +254,56 @@ def list_fact_features(turns: Sequence[TalkTurn], at: int, index: int) -> list[s
     turn = turns[at]
     if index in turn.features:
         return turn.features[index]
+    features = turn.features[index] = _list_own(turn, index)
+    agent = _find_other(turns, at, -1)
+    if agent is None or not agent.words:
+        return features
+    words = turn.words[index]
+    features += agent.ending
+    if agent.clauses[-1].is_question:
+        features += ["paq", f"paq_len:{_size(words)}", f"paq_{words[0]}"]
+    if stems(turn.clauses[index].text) & agent.stems:
+        features.append("shares_pa")
+    if index == 0:
+        features.append(join("first_pa", agent.words[-1][:2]))
+    return features
+
+
+def _find_other(turns: Sequence[TalkTurn], at: int, step: int) -> TalkTurn | None:
+    """The nearest turn of the other speaker: before it (-1) or after it (1)."""
+    place = at + step
+    while 0 <= place < len(turns) and turns[place].speaker == turns[at].speaker:
+        place += step
+    return turns[place] if 0 <= place < len(turns) else None
+
+
+def _list_own(turn: TalkTurn, index: int) -> list[str]:
+    """Words, pairs, stems and word classes of a clause, its place, and its neighbours."""
     clause = turn.clauses[index]
     words = turn.words[index]
-    agent = _find_agent(reversed(turns[:at]))
-    turn.features[index] = [
-        *_list_own(clause, words),
-        f"pos:{min(index, 3)}",
-        f"left:{min(len(turn.clauses) - index - 1, 3)}",
-        *_list_neighbours(turn, index),
-        *_list_before(agent, words, index, stems(clause.text)),
-    ]
-    return turn.features[index]
-
-
-def _list_own(clause: Clause, words: list[str]) -> list[str]:
-    """Words, pairs, stems, opening and word classes of a clause."""
     features = ["bias", f"len:{_size(words)}", f"end:{clause.plain.ends_with or '-'}"]
-    features += [f"u:{word}" for word in words]
-    features += [f"b:{one}_{two}" for one, two in pairwise(("^", *words, "$"))]
-    features += [f"s:{cut}" for word in words if (cut := stem(word)) != word]
-    features += [f"first{n}:{'_'.join(words[:n])}" for n in (2, 3)]
+    features += mark("u", words)
     features += [
-        f"c:{name}" for name in _CLASSES if not word_class(name).isdisjoint(words)
+        f"b:{one}_{two}" for one, two in itertools.pairwise(("^", *words, "$"))
     ]
+    features += [f"s:{cut}" for word in words if (cut := stem(word)) != word]
+    features += [join("first2", words[:2]), join("first3", words[:3])]
+    left = len(turn.clauses) - index - 1
+    features += [f"pos:{min(index, 3)}", f"left:{min(left, 3)}"]
+    for word in words:
+        features += _CLASSES.get(word, ())
     if clause.is_question:
         features.append("q")
+    if index:
+        before = turn.words[index - 1]
+        features += [*mark("pc", before[:8]), join("pcf", before[:2])]
+        if turn.clauses[index - 1].sentence == clause.sentence:
+            features.append("same_sentence")
+    else:
+        features.append("pc:-")
+    if left:
+        after = turn.words[index + 1]
+        features += [*mark("nc", after[:6]), join("ncf", after[:2])]
     return features
 
 
@@ -287,63 +312,6 @@ def _size(words: list[str]) -> str:
     if number < 6:
         return str(number)
     return "6-9" if number < 10 else "10-16" if number < 17 else "17+"
-
-
-def _list_neighbours(turn: TalkTurn, index: int) -> list[str]:
-    """The clauses before and after in the same turn."""
-    features = [] if index else ["pc:-"]
-    if index:
-        before = turn.words[index - 1]
-        features += [f"pc:{word}" for word in before[:8]]
-        features.append(f"pcf:{'_'.join(before[:2])}")
-        if turn.clauses[index - 1].sentence == turn.clauses[index].sentence:
-            features.append("same_sentence")
-    if index + 1 < len(turn.clauses):
-        after = turn.words[index + 1]
-        features += [f"nc:{word}" for word in after[:6]]
-        features.append(f"ncf:{'_'.join(after[:2])}")
-    return features
-
-
-def _find_agent(turns: Iterable[TalkTurn]) -> TalkTurn | None:
-    return next((turn for turn in turns if turn.speaker == "agent"), None)
-
-
-def _list_before(
-    agent: TalkTurn | None, words: list[str], index: int, about: frozenset[str]
-) -> list[str]:
-    """What the agent said last before the caller's turn."""
-    if agent is None or not agent.words:
-        return []
-    said = agent.words[-1]
-    features = [f"pa:{word}" for word in said[:14]]
-    features += [f"paf:{'_'.join(said[:2])}", f"paf3:{'_'.join(said[:3])}"]
-    if agent.clauses[-1].is_question:
-        features += ["paq", f"paq_len:{_size(words)}", f"paq_{'_'.join(words[:1])}"]
-    if about & agent.stems:
-        features.append("shares_pa")
-    if index == 0:
-        features.append(f"first_pa:{'_'.join(said[:2])}")
-    return features
-
-
-def _list_after(agent: TalkTurn | None, about: frozenset[str]) -> list[str]:
-    """How the agent answered: it often shows what it took the caller's words for."""
-    if agent is None or not agent.words:
-        return []
-    shared = len(about & agent.stems)
-    features = [f"na:{word}" for words in agent.words[:2] for word in words[:10]]
-    features += [
-        f"naf:{'_'.join(agent.words[0][:2])}",
-        f"nal:{'_'.join(agent.words[-1][:3])}",
-        f"shares_na:{min(shared, 3)}",
-    ]
-    if agent.clauses[-1].is_question:
-        features.append("naq")
-    pairs = {f"{one}_{two}" for words in agent.words for one, two in pairwise(words)}
-    if not _PROMISING.isdisjoint(pairs):
-        features += ["na_promises", f"na_promises:{min(shared, 2)}"]
-    return features
 
 
 class AgentClauses:
@@ -407,11 +375,8 @@ class AgentClauses:
         said = [stem for stem in about if self._first["agent", stem] < at]
         again = [stem for stem in about if self._last["agent", stem] > at]
         return [
-            *_list_own(turn.clauses[index], words),
-            *_list_neighbours(turn, index),
+            *_list_own(turn, index),
             *named(
-                pos=min(index, 3),
-                left=min(len(turn.clauses) - index - 1, 3),
                 turn=min(at, 4),
                 tleft=min(len(self._talk) - at - 1, 4),
                 opens="_".join(turn.words[0][:2]),
@@ -428,32 +393,31 @@ class AgentClauses:
 
     def _list_caller(self, at: int, about: frozenset[str]) -> list[str]:
         """What the caller said last before, and how they answered."""
-        before = _find_caller(reversed(self._talk[:at]))
-        after = _find_caller(self._talk[at + 1 :])
+        before = _find_other(self._talk, at, -1)
+        after = _find_other(self._talk, at, 1)
         features = [] if after else ["nx:-"]
         if after and after.words:
             said = after.words[0]
-            features += [*mark("nx", said[:6]), f"nxf:{'_'.join(said[:2])}"]
+            features += [*mark("nx", said[:6]), join("nxf", said[:2])]
             features.append(f"nxs:{min(len(about & after.stems), 2)}")
         if before and before.words:
             said = before.words[-1]
-            features += [*mark("pv", said[:10]), f"pvf:{'_'.join(said[:2])}"]
-            features += named(
-                pvq=before.clauses[-1].is_question,
-                pvs=min(len(about & before.stems), 3),
-            )
+            features += [*mark("pv", said[:10]), join("pvf", said[:2])]
+            features.append(f"pvq:{before.clauses[-1].is_question}")
+            features.append(f"pvs:{min(len(about & before.stems), 3)}")
         return features
 
 
-def _find_caller(turns: Iterable[TalkTurn]) -> TalkTurn | None:
-    return next((turn for turn in turns if turn.speaker == "caller"), None)
-
-
-def named(**values: object) -> list[str]:
-    """Features by name."""
-    return [f"{name}:{value}" for name, value in values.items()]
+def named(prefix: str = "", /, **values: object) -> list[str]:
+    """Features by name; a prefix tells those of one speaker from those of the other."""
+    return [f"{prefix}{name}:{value}" for name, value in values.items()]
 
 
 def mark(name: str, values: Iterable[str]) -> list[str]:
     """Features of one kind."""
     return [f"{name}:{value}" for value in values]
+
+
+def join(name: str, words: list[str]) -> str:
+    """One feature of several words."""
+    return f"{name}:{'_'.join(words)}"

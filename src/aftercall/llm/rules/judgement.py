@@ -13,20 +13,18 @@ it is about). `tools/train_reader.py` makes the same features when it trains the
 """
 
 import itertools
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, cast
 
 from aftercall.english.clauses import POINTERS
 from aftercall.english.dates import find_dates
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import load_patterns, stems
+from aftercall.english.words import load_patterns, remember, stems, stems_of
 from aftercall.llm.rules.acts import Act
 from aftercall.llm.rules.agreements import find_end, name_end
 from aftercall.llm.rules.clause_model import (
     YES,
     Labels,
-    generalise,
     load_clause_model,
     mark,
     named,
@@ -107,7 +105,7 @@ def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     Nor does one overrule an agent who says all of it back. Where the reply tells nothing, or no
     more than "noted", the model knows too little to rule out what was likely asked.
     """
-    reply = _reply(talk.acts, item.turns[-1])
+    reply = talk.find_reply(item.turns[-1])
     is_noted = len(reply) == 1 and bool(_AGREES.fullmatch(reply[0].text))
     told = frozenset() if is_noted else _stems_of(reply)
     is_said_back = len(item.topic) > 1 and item.topic <= told
@@ -141,7 +139,7 @@ def list_part_features(talk: RequestTalk, whole: int, index: int) -> list[str]:
     title = _words(second.title)
     sure = round(second.confidence * 5)
     about = stems(second.title)
-    asked = [act for act in talk.acts if act.seq < second.turns[0]]
+    asked = talk.acts[: talk.find_place(second.turns[0])]
     asked = [act for act in asked if act.speaker == "agent"][-1:]
     told = stems(asked[0].clause.text) if asked else frozenset()
     return [
@@ -182,9 +180,10 @@ def list_kind_features(talk: RequestTalk, index: int) -> list[str]:
     """Of the title, of what was said with it, and of who was called."""
     item = talk.state.items[index]
     title = _words(item.title)
-    asked = {item.asked or item.turns[0]}
-    said = [act.clause.plain for act in talk.acts if act.seq in asked]
-    reply = _reply(talk.acts, max(asked))
+    seq = asked_in(item)
+    asked = talk.acts[talk.find_place(seq) : talk.find_place(seq + 1)]
+    said = [act.clause.plain for act in asked]
+    reply = talk.find_reply(seq)
     return [
         *named(
             rule=item.kind,
@@ -196,7 +195,7 @@ def list_kind_features(talk: RequestTalk, index: int) -> list[str]:
         *mark("t", title),
         *mark("b", _pairs(title)),
         *mark("s", stems(item.title)),
-        *mark("d", stems(" ".join(item.details))),
+        *mark("d", stems_of(item.details)),
         *mark("c", _texts(said)),
         *mark("r", _texts(reply)),
         *mark("o", _opening(talk.acts)),
@@ -207,13 +206,14 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
     """How plainly it was asked for, and what became of it."""
     state = talk.state
     item = talk.state.items[index]
-    start = item.asked or item.turns[0]
-    reply = _reply(talk.acts, start)
+    start = asked_in(item)
+    reply = talk.find_reply(start)
     title = _words(item.title)
     off = find_end(talk, item)
-    told = {act.kind for act in talk.acts if act.seq == start}
+    place = talk.find_place(start + 1)
+    told = {act.kind for act in talk.acts[talk.find_place(start) : place]}
     heard = _stems_of(reply)
-    before = [act for act in talk.acts if act.speaker == "caller" and act.seq <= start]
+    before = [act for act in talk.acts[:place] if act.speaker == "caller"]
     told_before = [act.belongs for act in before if act.seq >= start - 2]
     asked = [other.asked for other in state.items if 0 < other.asked <= start]
     said = _stems_of(act.clause.plain for act in before)
@@ -225,7 +225,6 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
         f"fault:{item.is_fault}:{round(item.confidence * 5)}",
         *named(
             turns=min(len(item.turns), 4),
-            asked=item.asked > 0,
             confirmed=len(item.confirmed),
             agreed=(agreed, item.asked > 0),
             agreed_heard=(agreed, item.asked > 0, min(len(item.topic & said), 3)),
@@ -247,12 +246,12 @@ def list_request_features(talk: RequestTalk, index: int) -> list[str]:
         *mark("r", _texts(reply)),
         f"reply:{'_'.join(_texts(reply)[:2])}",
         f"reply_shared:{min(len(heard & item.about), 3)}",
-        *mark("off_reply", _texts(_reply(talk.acts, off.seq))[:12] if off else ()),
+        *mark("off_reply", _texts(talk.find_reply(off.seq))[:12] if off else ()),
     ]
 
 
 def _stems_of(clauses: Iterable[Plain]) -> frozenset[str]:
-    return stems(" ".join(plain.text for plain in clauses))
+    return stems_of(plain.text for plain in clauses)
 
 
 def _pairs(words: list[str]) -> list[str]:
@@ -260,19 +259,12 @@ def _pairs(words: list[str]) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    words = [generalise(word.norm) for word in normalise(text).words]
-    return words[:MAX_FEATURED_WORDS]
+    return normalise(text).general[:MAX_FEATURED_WORDS]
 
 
 def _texts(clauses: Iterable[Plain]) -> list[str]:
-    words = [generalise(word.norm) for plain in clauses for word in plain.words]
+    words = [word for plain in clauses for word in plain.general]
     return words[:MAX_FEATURED_WORDS]
-
-
-def _reply(acts: list[Act], seq: int) -> list[Plain]:
-    """What the agent said next."""
-    after = [act for act in acts if act.speaker == "agent" and act.seq > seq]
-    return [act.clause.plain for act in after if act.seq == after[0].seq]
 
 
 def _opening(acts: list[Act]) -> list[str]:
@@ -355,17 +347,17 @@ class RequestClauses:
         self._theirs = " ".join(itertools.chain.from_iterable(said))
         first = min(self._asked, self._item.turns[0]) - NEAR_TURNS
         last = self._item.turns[-1] + NEAR_TURNS
-        start = bisect_left(talk.acts, first, key=lambda act: act.seq)
-        end = bisect_left(talk.acts, last + 1, key=lambda act: act.seq)
-        self.acts = talk.acts[start:end]
+        start = talk.find_place(first)
+        self.acts = talk.acts[start : talk.find_place(last + 1)]
         asks = [at for at, act in enumerate(self.acts) if self._is_ask(act)]
-        asked = bisect_left(self.acts, self._asked, key=lambda act: act.seq)
-        self._ask = asks[0] if asks else asked
+        self._ask = asks[0] if asks else talk.find_place(self._asked) - start
         before = max(0, self._ask - MAX_AROUND)
         self.acts = self.acts[before : self._ask + MAX_AROUND]
         self._ask = min(self._ask, MAX_AROUND)
         self._agreed = {place - start - before for place in self._item.agreed_in}
         self._heard = [told_in(act.clause.text) for act in self.acts]
+        self._details = "\n".join(self._item.details)
+        self._confirmed = "\n".join(self._item.confirmed)
         self._by_speaker = {"caller": set[str](), "agent": set[str]()}
         for act, told in zip(self.acts, self._heard, strict=True):
             self._by_speaker[act.speaker] |= told
@@ -375,7 +367,7 @@ class RequestClauses:
         near_items = (*self._others, self._item)
         asked_too = [item for item in near_items if item.confidence >= ASKED]
         self._asked_items = [(asked_in(one), one is self._item) for one in asked_too]
-        self._around = [self._look(place) for place in range(len(self.acts))]
+        self._around = {place: self._look(place) for place in self.places}
 
     @property
     def places(self) -> list[int]:
@@ -402,12 +394,11 @@ class RequestClauses:
     def _look(self, place: int) -> ClausePlace:
         act = self.acts[place]
         plain = put_right(act.clause.plain)
-        is_said_back = any(plain.said in each for each in self._item.confirmed)
         return ClausePlace(
             plain,
             is_ask=self._is_ask(act),
-            is_taken=any(plain.said in each for each in self._item.details),
-            is_confirmed=is_said_back or place in self._agreed,
+            is_taken=plain.said in self._details,
+            is_confirmed=plain.said in self._confirmed or place in self._agreed,
             topic=self._name_topic(act),
         )
 
@@ -416,84 +407,50 @@ class RequestClauses:
         return words in act.clause.plain.cited or act.matter.cited == words
 
     def list_features(self, place: int) -> list[str]:
-        """Of the place of a clause, of what it shares with the request, and of its words."""
-        act = self.acts[place]
-        features = (
-            *self._list_place(place),
-            *self._list_matter(place),
-            *self._list_words(place),
-        )
-        return [
-            f"length:{min(len(act.clause.plain.words), 14)}",
-            *(f"{act.speaker}:{name}" for name in features),
-        ]
-
-    def _list_place(self, place: int) -> list[str]:
-        """Where it was said, seen from the request."""
-        act = self.acts[place]
-        item = self._item
-        around = self._around[place]
-        gap = max(-4, min(act.seq - self._asked, 5))
-        is_ask = around.is_ask
-        away = max(-5, min(place - self._ask, 6))
-        is_within = act.seq in item.turns
-        topic = around.topic
-        return named(
-            gap=gap,
-            away=(away, act.seq == self._asked),
-            within=is_within,
-            ask=is_ask,
-            topic=topic,
-            gap_topic=(gap, topic, is_within),
-            kind_of=(item.kind, is_ask, gap),
-        )
-
-    def _list_matter(self, place: int) -> list[str]:
-        """What it shares with the request, with others, and with what the other one says."""
+        """Where a clause was said, seen from the request, what it shares with it, and its words."""
         act = self.acts[place]
         item = self._item
         about = self._heard[place]
+        plain, is_ask, is_taken, is_confirmed, topic = self._around[place]
+        gap = max(-4, min(act.seq - self._asked, 5))
+        away = max(-5, min(place - self._ask, 6))
+        is_within = act.seq in item.turns
         other_side = "agent" if act.speaker == "caller" else "caller"
         echoes = len(about & self._by_speaker[other_side])
         shared = min(len(about & item.topic), 2)
-        around = self._around[place]
-        return named(
-            shared=shared,
-            told=min(len(about), 5),
-            thin=(self._thin, shared, min(len(about), 3)),
-            taken=around.is_taken,
-            confirmed=around.is_confirmed,
-            taken_shared=(around.is_taken, around.is_confirmed, shared),
-            theirs=(around.plain.said in self._theirs, around.is_taken),
-            others=(min(len(about & self._their_topics - item.topic), 2), shared > 0),
-            refused=(bool(about & self._refused), shared > 0),
-            echo=min(echoes, 3),
-            echo_shared=(min(echoes, 2), shared),
-            day=self._name_day(around.plain),
-            belongs=round(act.belongs * 5),
-        )
+        return [
+            *_list_clause(act, *self.acts[place + 1 : place + 2]),
+            *named(
+                f"{act.speaker}:",
+                gap=gap,
+                away=(away, act.seq == self._asked),
+                within=is_within,
+                ask=is_ask,
+                topic=topic,
+                gap_topic=(gap, topic, is_within),
+                kind_of=(item.kind, is_ask, gap),
+                shared=shared,
+                thin=(self._thin, shared, min(len(about), 3)),
+                taken=is_taken,
+                confirmed=is_confirmed,
+                taken_shared=(is_taken, is_confirmed, shared),
+                theirs=(plain.said in self._theirs, is_taken),
+                others=(
+                    min(len(about & self._their_topics - item.topic), 2),
+                    shared > 0,
+                ),
+                refused=(bool(about & self._refused), shared > 0),
+                echo=min(echoes, 3),
+                echo_shared=(min(echoes, 2), shared),
+                day=self._name_day(plain),
+            ),
+        ]
 
     def _name_day(self, plain: Plain) -> str:
         if names_other_day(plain, self._item.due, self._today):
             return "other"
         has_day = bool(find_dates(plain, self._today))
         return f"{has_day}:{self._item.due is not None}"
-
-    def _list_words(self, place: int) -> list[str]:
-        """What the clause does, its words, and what follows it."""
-        act = self.acts[place]
-        after = self.acts[place + 1 : place + 2]
-        words = [generalise(word.norm) for word in act.clause.plain.words]
-        return [
-            *named(
-                act=act.kind,
-                asks=act.clause.is_question,
-                answer=act.answer,
-                introduces=introduces(act.matter),
-                next=[(each.speaker, each.answer, each.kind) for each in after],
-            ),
-            *mark("u", words[:MAX_TOLD_WORDS]),
-        ]
 
     def _is_own(self, act: Act, topic: str) -> bool:
         return topic == "own" or (topic == "none" and act.seq >= self._item.turns[0])
@@ -504,3 +461,23 @@ class RequestClauses:
         seq, is_own = max(asked, default=(0, False))
         told = "before" if seq < self._asked else "after"
         return "none" if not asked else "own" if is_own else told
+
+
+@remember
+def _list_clause(act: Act, *after: Act) -> list[str]:
+    """What a clause does, its words, and what follows it: the same for all requests."""
+    words = act.clause.plain.general
+    return [
+        f"length:{min(len(words), 14)}",
+        *named(
+            f"{act.speaker}:",
+            told=min(len(told_in(act.clause.text)), 5),
+            belongs=round(act.belongs * 5),
+            act=act.kind,
+            asks=act.clause.is_question,
+            answer=act.answer,
+            introduces=introduces(act.matter),
+            next=[(each.speaker, each.answer, each.kind) for each in after],
+        ),
+        *mark(f"{act.speaker}:u", words[:MAX_TOLD_WORDS]),
+    ]

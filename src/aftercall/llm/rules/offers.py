@@ -12,16 +12,11 @@ from aftercall.english.words import (
     load_patterns,
     overlap_coefficient,
     stems,
+    stems_of,
     vocabulary,
 )
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.clause_model import (
-    YES,
-    generalise,
-    load_clause_model,
-    mark,
-    named,
-)
+from aftercall.llm.rules.clause_model import YES, load_clause_model, mark, named
 from aftercall.llm.rules.state import (
     Item,
     Offer,
@@ -249,13 +244,12 @@ def _withdraw_all(state: RequestState, act: Act) -> RequestState:
 def _find_last(state: RequestState, act: Act) -> int:
     """The request that "forget that" means; -1 where it means something else."""
     named = state.last_clause.text if state.last_seq == act.seq else ""
-    heard = stems(" ".join(plain.text for plain in state.agent_said))
+    heard = stems_of(plain.text for plain in state.agent_said)
     if stems(named) - heard and _CUES["nouns"].match(named):
         return find_match(state, named)
     if "one" in act.matter.vocabulary and len(state.items) == 1:
-        return (
-            -1
-        )  # "skip that one": one of the things named, not all that was asked for
+        # "skip that one": one of the things named, not all that was asked for
+        return -1
     reach = WITHDRAW_REACH if act.matter.words else STOP_REACH
     touched = state.open_item.turns[-1] if state.open_item else 0
     return state.current if touched >= max(1, act.seq - reach) else -1
@@ -317,8 +311,7 @@ class CallingOff:
     | plain | how plainly it was asked for |
     | details, due | how much was said of it, and whether it has a day |
     | act | who called it off, and what the clause does by itself |
-    | asks, length | the clause is a question, and how many words it has |
-    | shared | the same words called off another request |
+    | length | how many words the clause has |
     | what | what is named: the request, a detail, another request, something new, nothing |
     | what_act, what_length | the same, by how it was said |
     | gap, since | turns since the request was spoken of, and since it was asked for |
@@ -347,7 +340,7 @@ class CallingOff:
         before = [act for act in talk.acts if act.seq <= off.seq]
         self._heard = _about(act for act in before if act.speaker == "caller")
         left_out = (_CUES["left_out"].match(act.clause.text) for act in self._reply)
-        self._left = stems(" ".join(match["what"] for match in left_out if match))
+        self._left = stems_of(match["what"] for match in left_out if match)
 
     @property
     def is_of_another(self) -> bool:
@@ -374,14 +367,14 @@ class CallingOff:
                 details=min(len(item.details), 4),
                 due=item.due is not None,
                 act=(off.speaker, off.kind, off.answer),
-                asks=off.clause.is_question,
                 length=min(len(off.clause.plain.words), 10),
-                shared=any(other.off == off for other in self._others),
             ),
             *self._list_named(),
             *self._list_talk(before),
-            *mark("w", _words_of([off])),
-            *mark("b", _words_of(before)[-8:]),
+            *mark("w", off.clause.plain.general),
+            *mark(
+                "b", [word for act in before for word in act.clause.plain.general][-8:]
+            ),
         ]
 
     def _list_named(self) -> list[str]:
@@ -433,11 +426,7 @@ class CallingOff:
 
 
 def _about(acts: Iterable[Act]) -> frozenset[str]:
-    return stems(" ".join(act.clause.text for act in acts))
-
-
-def _words_of(acts: Iterable[Act]) -> list[str]:
-    return [generalise(word.norm) for act in acts for word in act.clause.plain.words]
+    return stems_of(act.clause.text for act in acts)
 
 
 def correct(state: RequestState, act: Act) -> RequestState:

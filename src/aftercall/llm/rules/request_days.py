@@ -12,15 +12,10 @@ from datetime import date
 from typing import NamedTuple
 
 from aftercall.english.dates import DateMention
-from aftercall.english.words import stems
+from aftercall.english.text import generalise
+from aftercall.english.words import stems, stems_of
 from aftercall.llm.rules.acts import Act
-from aftercall.llm.rules.clause_model import (
-    YES,
-    generalise,
-    load_clause_model,
-    mark,
-    named,
-)
+from aftercall.llm.rules.clause_model import YES, load_clause_model, mark, named
 from aftercall.llm.rules.state import (
     ACTED_ON,
     HeardDay,
@@ -150,22 +145,23 @@ def list_spoken(talk: RequestTalk) -> list[SpokenDay]:
         near = talk.acts[max(0, place - NEAR_CLAUSES) : place + NEAR_CLAUSES]
         later = talk.acts[place + 1 : place + NEAR_CLAUSES]
         reply = next((each for each in later if each.seq != act.seq), None)
-        told = [each.clause.text for each in near if each.seq == act.seq]
+        told = stems_of(each.clause.text for each in near if each.seq == act.seq)
         features = _list_words(act, mention)
-        spoken.append(
-            SpokenDay(mention.day, act, reply, stems(" ".join(told)), features)
-        )
+        spoken.append(SpokenDay(mention.day, act, reply, told, features))
     return spoken
 
 
 def _list_words(act: Act, mention: DateMention) -> list[str]:
     """What the clause does, and the words before, after and of the day."""
-    text = act.clause.text
-    before = _words(text[: mention.start])
-    after = _words(text[mention.end :])
-    words = _words(text)
+    plain = act.clause.plain
+    words = plain.general
+    first = plain.index(mention.start)
+    end = plain.index(mention.end)
+    before = words[:first]
+    after = words[end:]
     return [
         *named(
+            f"{act.speaker}:",
             act=act.kind,
             asks=act.clause.is_question,
             answer=act.answer,
@@ -177,8 +173,8 @@ def _list_words(act: Act, mention: DateMention) -> list[str]:
             after2=after[:2],
             first2=words[:2],
         ),
-        *mark("u", words[:MAX_WORDS]),
-        *mark("said", _words(text[mention.start : mention.end])),
+        *mark(f"{act.speaker}:u", words[:MAX_WORDS]),
+        *mark(f"{act.speaker}:said", words[first:end]),
     ]
 
 
@@ -191,6 +187,7 @@ class NamedDays:
         items = state.items
         self._today = state.today
         self._item = items[index]
+        self._about = self._item.about
         start = bisect_left(spoken, asked_in(self._item), key=lambda each: each.act.seq)
         heard = spoken[max(0, start - MAX_BEFORE) : start + MAX_AFTER]
         near = items[max(0, index - NEAR_ITEMS) : index + NEAR_ITEMS + 1]
@@ -207,7 +204,8 @@ class NamedDays:
         """How a day stands to the request, and where, how and by whom it was said."""
         item = self._item
         away = _name_distance((day - self._today).days)
-        title = _words(item.title.lower())[:MAX_TITLE_WORDS]
+        title = item.title.lower().split()[:MAX_TITLE_WORDS]
+        title = [generalise(word) for word in title]
         features = [
             *named(
                 kind=item.kind,
@@ -222,12 +220,9 @@ class NamedDays:
         ]
         for heard, topic in self._heard:
             if heard.day == day:
-                said = (
-                    *self._list_place(heard, topic),
-                    *self._list_reply(heard),
-                    *heard.features,
-                )
-                features += mark(heard.act.speaker, said)
+                features += self._list_place(heard, topic)
+                features += self._list_reply(heard)
+                features += heard.features
         return features
 
     def _list_order(self, day: date) -> list[str]:
@@ -263,7 +258,7 @@ class NamedDays:
         for heard, _ in self._heard:
             if heard.day != day:
                 continue
-            shared = len(heard.told & item.about)
+            shared = len(heard.told & self._about)
             others = [len(heard.told & about) for about in self._theirs]
             told.append(shared - max(others, default=0))
             clause = stems(heard.act.clause.text)
@@ -284,9 +279,10 @@ class NamedDays:
         act = heard.act
         is_ask = item.words in act.clause.plain.cited or act.matter.cited == item.words
         shared = len(stems(act.clause.text) & item.topic)
-        shared_told = len(heard.told & item.about)
+        shared_told = len(heard.told & self._about)
         most = max([len(heard.told & about) for about in self._theirs], default=0)
         return named(
+            f"{act.speaker}:",
             gap=max(-FAR, min(act.seq - item.turns[0], FAR)),
             within=act.seq in item.turns,
             ask=is_ask,
@@ -316,6 +312,7 @@ class NamedDays:
         days = [each.day for each, _ in self._heard if each.act.seq == reply.seq]
         is_same = heard.day in days
         return named(
+            f"{heard.act.speaker}:",
             reply=(reply.speaker == heard.act.speaker, reply.answer or reply.kind),
             reply_day="same" if is_same else "other" if days else "none",
         )
@@ -330,11 +327,6 @@ def _days_of(heard: list[SpokenDay], speaker: Speaker | None = None) -> list[dat
 def _limit(number: int) -> int:
     """A number of words; what is beyond `MAX_SHARED` says no more."""
     return max(-MAX_SHARED, min(number, MAX_SHARED))
-
-
-def _words(text: str) -> list[str]:
-    """Words as the model knows them: one for all weekdays, one for all numbers."""
-    return [generalise(word) for word in text.split()]
 
 
 def _name_distance(days: int) -> str:

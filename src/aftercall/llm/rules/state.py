@@ -2,13 +2,19 @@
 
 import itertools
 import re
+from bisect import bisect_left
 from datetime import date
 from typing import Literal, NamedTuple
 
 from aftercall.english.clauses import EMPTY_VERBS, POINTERS
-from aftercall.english.dates import DateMention, find_dates
+from aftercall.english.dates import DateMention, find_dates, may_name_day
 from aftercall.english.text import Plain, normalise
-from aftercall.english.words import load_patterns, overlap_coefficient, stems
+from aftercall.english.words import (
+    load_patterns,
+    overlap_coefficient,
+    stems,
+    stems_of,
+)
 from aftercall.llm.rules.acts import UNSURE, Act
 from aftercall.llm.rules.titles import introduces, title_of
 from aftercall.model.reading import RequestKind
@@ -79,7 +85,7 @@ class Item(NamedTuple):
     @property
     def about(self) -> frozenset[str]:
         """Stems of the title and of all that was said with it."""
-        return self.topic | stems(" ".join(self.details))
+        return self.topic | stems_of(self.details)
 
     @property
     def delivers_words(self) -> bool:
@@ -144,19 +150,17 @@ class RequestState(NamedTuple):
     @property
     def anchor(self) -> date | None:
         """The day talked of."""
-        item = self.open_item
-        if self.last_day or (item and item.due):
-            return self.last_day or (item.due if item else None)
-        dues = [
-            other.due for other in self.items if other.due and other.status == "open"
-        ]
-        known = (*self.slots[-1:], *dues[-1:])
-        return self.proposed or (known[-1] if known else None)
+        due = self.open_item.due if self.open_item else None
+        opened = [item.due for item in self.items if item.due and item.status == "open"]
+        known = (None, *self.slots[-1:], *opened)
+        return self.last_day or due or self.proposed or known[-1]
 
     def mentions_of(self, plain: Plain) -> list[DateMention]:
         """The days in a clause, of a range the first; a day is the one that the agent offered."""
-        found = find_dates(plain, self.today, self.anchor)
         text = plain.text
+        if not may_name_day(text):
+            return []
+        found = find_dates(plain, self.today, self.anchor)
         if len(found) == 2 and _RANGE.search(text[found[0].end : found[1].start]):
             found = found[1:] if _MOVES.search(text) else found[:1]
         return [self._as_offered(mention, text) for mention in found]
@@ -194,6 +198,17 @@ class RequestTalk(NamedTuple):
     acts: list[Act]
     state: RequestState
     days: list[HeardDay]
+
+    def find_place(self, seq: int) -> int:
+        """The place of the first act of a turn, or of the turns after it."""
+        return bisect_left(self.acts, seq, key=lambda act: act.clause.seq)
+
+    def find_reply(self, seq: int) -> list[Plain]:
+        """What the agent said next after a turn."""
+        later = itertools.islice(self.acts, self.find_place(seq + 1), None)
+        by_turn = itertools.groupby(later, lambda act: (act.seq, act.speaker))
+        replies = (acts for (_, speaker), acts in by_turn if speaker == "agent")
+        return [act.clause.plain for act in next(replies, ())]
 
 
 def put(state: RequestState, index: int, item: Item) -> RequestState:
@@ -241,36 +256,27 @@ def find_match(
 ) -> int:
     """The request that a text is about: the latest of those with the most in common."""
     about = stems(text)
-    recent = [
-        (index, item)
-        for index, item in list(enumerate(state.items))[-MAX_RECENT:]
-        if item.status == "open"
-    ]
-    best = 0.0
-    found = -1
-    for index, item in recent:
-        shared = overlap_coefficient(about, item.topic)
-        if about & item.topic and shared >= max(minimum, best):
-            best = shared
-            found = index
-    if found < 0 and about:
-        found = max(
-            (index for index, item in recent if about <= item.about), default=-1
-        )
-    return found if found >= 0 else otherwise
+    recent = _list_recent(state)
+    shared = [(overlap_coefficient(about, item.topic), at) for at, item in recent]
+    best, found = max(shared, default=(0.0, -1))
+    if best and best >= minimum:
+        return found
+    held = [at for at, item in recent if about and about <= item.about]
+    return held[-1] if held else otherwise
 
 
 def find_named(state: RequestState, text: str) -> int:
     """The newest of the requests that share the most words with a text; -1 for none."""
     about = stems(text)
-    best = 1
-    found = -1
-    for index, item in list(enumerate(state.items))[-MAX_RECENT:]:
-        shared = len(about & item.topic) if item.status == "open" else 0
-        if shared >= best:
-            best = shared
-            found = index
-    return found
+    shared = [(len(about & item.topic), at) for at, item in _list_recent(state)]
+    best, found = max(shared, default=(0, -1))
+    return found if best else -1
+
+
+def _list_recent(state: RequestState) -> list[tuple[int, Item]]:
+    """The open ones of the last requests, with their places."""
+    recent = list(enumerate(state.items))[-MAX_RECENT:]
+    return [(at, item) for at, item in recent if item.status == "open"]
 
 
 def put_right(plain: Plain) -> Plain:
