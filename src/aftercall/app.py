@@ -336,7 +336,9 @@ def build(
     database = open_database(settings, clock, claims_home=True)
     stores = Stores(settings, clock, database, purpose)
     try:
-        archive, store, facts = stores.archive, stores.store, stores.facts
+        archive = stores.archive
+        store = stores.store
+        facts = stores.facts
     except AftercallError:
         database.close()
         raise

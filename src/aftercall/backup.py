@@ -65,12 +65,14 @@ from aftercall.model.json_fields import Json
 from aftercall.settings import Settings
 
 FORMAT = 1
-HEADER_NAME, LIST_NAME = "aftercall-backup.json", "files.json"
+HEADER_NAME = "aftercall-backup.json"
+LIST_NAME = "files.json"
 MAX_HEADER_BYTES = 10_000
 MAX_ATTEMPTS = 3
 ATTEMPT_PAUSE_S = 2.0
 _BLOCK_BYTES = 1 << 20
-_PREFIX, _SUFFIX = "aftercall-", ".tar"
+_PREFIX = "aftercall-"
+_SUFFIX = ".tar"
 _ADDED_APART = ("run", "archive", "workspace", "spill")
 _DATABASE_SUFFIXES = (".db", ".db-wal", ".db-shm", ".db-journal")
 
@@ -141,7 +143,9 @@ class _BackupWriter:
 
     def _add(self, name: str, file: IO[bytes], size: int, mtime: float) -> None:
         member = tarfile.TarInfo(name)
-        member.size, member.mtime, member.mode = size, int(mtime), 0o600
+        member.size = size
+        member.mtime = int(mtime)
+        member.mode = 0o600
         reader = _HashingReader(file)
         self.tar.addfile(member, reader)
         self.hashes[name] = reader.hash.hexdigest()
@@ -223,7 +227,8 @@ def _write_backup(
     settings: Settings, database: Database, file: Path, now: datetime
 ) -> BackupReport:
     """The spill first, then the database, then the files that the database names."""
-    home, dump = settings.home, file.parent / "database"
+    home = settings.home
+    dump = file.parent / "database"
     shutil.rmtree(dump, ignore_errors=True)
     dump.mkdir(mode=0o700)
     with file.open("wb") as raw, tarfile.open(fileobj=raw, mode="w") as tar:
@@ -253,7 +258,8 @@ def _write_backup(
         newer = _parse(_read_chain(home)[kept:])
         if is_erasing or any(link and link.erased for link in newer):
             raise _CallerErased
-        files, has_key = len(writer.hashes), f"home/{KEY_FILE}" in writer.hashes
+        files = len(writer.hashes)
+        has_key = f"home/{KEY_FILE}" in writer.hashes
         writer.add_bytes(LIST_NAME, _to_json(writer.hashes))
         tar.close()
         raw.flush()
@@ -434,7 +440,8 @@ def restore_backup(settings: Settings, file: Path, now: datetime) -> BackupHeade
 
 
 def _find_obstacle(settings: Settings, header: BackupHeader) -> str | None:
-    home, url = settings.home, settings.database_url
+    home = settings.home
+    url = settings.database_url
     if home.is_mount():
         return f"{home} is a mount point; set AFTERCALL_HOME to a folder below it"
     if home.exists() and (not home.is_dir() or any(home.iterdir())):

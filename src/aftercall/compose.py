@@ -298,7 +298,8 @@ class Phone:
 
     async def _store_end(self, source: str, sid: str, reason: str) -> bool:
         """False if the call is unknown, or the database away."""
-        handovers, journal = self.journal.handovers, self.journal
+        handovers = self.journal.handovers
+        journal = self.journal
         try:
             if not await asyncio.to_thread(handovers.find_last_leg, source, sid):
                 return False

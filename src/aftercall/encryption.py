@@ -213,13 +213,16 @@ class FileCipher:
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - slow to load
 
         cipher = self._cipher(file.read(HEADER_BYTES))
-        number, offset, is_last = 0, HEADER_BYTES, False
+        number = 0
+        offset = HEADER_BYTES
+        is_last = False
         while head := file.read(_BLOCK_HEAD.size):
             body = b""
             if len(head) == _BLOCK_HEAD.size and not is_last:
                 is_last, length = _BLOCK_HEAD.unpack(head)
                 body = file.read(min(length, MAX_BLOCK_BYTES + _OVERHEAD_BYTES))
-            nonce, sealed = body[:_NONCE_BYTES], body[_NONCE_BYTES:]
+            nonce = body[:_NONCE_BYTES]
+            sealed = body[_NONCE_BYTES:]
             try:
                 clear = cipher.decrypt(nonce, sealed, _bind(number, head))
             except (InvalidTag, ValueError):

@@ -98,7 +98,8 @@ class Score:
         """Twice the hits over all that was told or found: the mean of precision and recall that
         punishes the lower.
         """
-        told, found = self[f"{kind}, recall"], self[f"{kind}, precision"]
+        told = self[f"{kind}, recall"]
+        found = self[f"{kind}, precision"]
         all_of = len(told.items) + len(found.items)
         return 2 * told.right / all_of if all_of else math.nan
 
@@ -127,7 +128,8 @@ class Score:
 
         An item that rests on `grounds` is no invention, even where it is worded otherwise.
         """
-        labels, found = gold.get(kind), getattr(reading, kind)
+        labels = gold.get(kind)
+        found = getattr(reading, kind)
         if labels is None:
             return []
         pairs = _pair(labels, kind, found)
@@ -204,7 +206,8 @@ def _pair(labels: list[Label], kind: str, found: Iterable[Any]) -> dict[int, Any
     for number in sorted(
         range(len(labels)), key=lambda number: -len(labels[number]["words"])
     ):
-        words, turns = labels[number]["words"], set(labels[number]["turns"])
+        words = labels[number]["words"]
+        turns = set(labels[number]["turns"])
         fits = [pair for pair in left if _holds(pair[0], words)]
         if fits:
             best = max(fits, key=lambda pair: len(turns.intersection(pair[1].turns)))
@@ -256,7 +259,8 @@ def evaluate_reader(
     reader: Reader, labelled: Iterable[LabelledCall], *, must_read: bool = False
 ) -> ReaderResult:
     """With `must_read`, the error of a call that cannot be read is raised."""
-    result, score = ReaderResult(reader.name), Score()
+    result = ReaderResult(reader.name)
+    score = Score()
     seen: Counter[str] = Counter()
     for item in labelled:
         started = time.perf_counter()
@@ -274,13 +278,15 @@ def evaluate_reader(
         seen[name] += 1
         again = f" ({seen[name]})" if seen[name] > 1 else ""
         score.add(item.gold, reading, name + again)
-    result.calls, result.figures = score.calls, score.figures
+    result.calls = score.calls
+    result.figures = score.figures
     return result
 
 
 def _read(reader: Reader, call: Call, result: ReaderResult) -> Reading:
     """The questions that post-call work asks; each answer names its cost."""
-    profile, asked = reader.find_profile(call), reader.find_requests(call)
+    profile = reader.find_profile(call)
+    asked = reader.find_requests(call)
     facts = reader.find_facts(call)
     for trace in (profile.trace, asked.trace, facts.trace):
         result.add_trace(trace)
@@ -356,7 +362,8 @@ def _unpaired_difference(a: ReadingFigure, b: ReadingFigure) -> tuple[float, flo
     """Newcombe's interval of two shares that were counted apart."""
     if not a.items or not b.items:
         return -1.0, 1.0
-    (low_a, high_a), (low_b, high_b) = a.interval, b.interval
+    (low_a, high_a) = a.interval
+    (low_b, high_b) = b.interval
     difference = b.share - a.share
     return (
         difference - math.hypot(b.share - low_b, high_a - a.share),

@@ -138,7 +138,9 @@ class MediaPump:
 
 
 # A frame for a listener: one of these, then μ-law. The agent's sound comes ahead of its time.
-CALLER_SOUND, AGENT_SOUND, AGENT_STOPPED = b"\x00", b"\x01", b"\x02"
+CALLER_SOUND = b"\x00"
+AGENT_SOUND = b"\x01"
+AGENT_STOPPED = b"\x02"
 MAX_UNHEARD_FRAMES = 500
 
 
@@ -422,7 +424,8 @@ class AgentVoice:
         return speech
 
     def _record_heard(self, heard: HeardSpeech) -> None:
-        said, text = heard.speech.text.strip(), heard_text(heard)
+        said = heard.speech.text.strip()
+        text = heard_text(heard)
         self._silent_since_s = self._clock.monotonic()
         self._turn_log.set_text("agent", heard.speech.key, text)
         if heard.was_cut and said != text:

@@ -86,7 +86,8 @@ async def join_call(
     try:
         joined = await attempt(clock, WRITE_TIMEOUT_S, joining)
     except AftercallError as error:
-        call_id, code = recorder.call.id, error.code
+        call_id = recorder.call.id
+        code = error.code
         log.warning(
             "the call could not be joined to the one before", call=call_id, error=code
         )

@@ -87,7 +87,8 @@ class EngineConversation:
         Calls `on_ready` at its first audio.
         """
         self._number += 1
-        self._prefix, self._on_ready = f"{self._number}.", on_ready
+        self._prefix = f"{self._number}."
+        self._on_ready = on_ready
         running = self._running = asyncio.create_task(self._run_session(opening))
         await asyncio.wait({running})
         is_changing, self._is_changing = self._is_changing, False

@@ -83,7 +83,10 @@ class CallTransition:
 
 def _make_transitions() -> dict[tuple[CallPhase, CallSignal], CallTransition]:
     """The table of a call; a signal that it does not list for a phase changes nothing."""
-    phase, signal, action, to = CallPhase, CallSignal, CallAction, CallTransition
+    phase = CallPhase
+    signal = CallSignal
+    action = CallAction
+    to = CallTransition
     sorry = to(phase.APOLOGISING, action.APOLOGISE, "engine_lost")
     over = to(phase.ENDED, action.HANG_UP)
     table = {

@@ -363,7 +363,8 @@ class Switchboard:
         return await line.call.say(SILENT_GOODBYE if is_gone else STILL_THERE)
 
     def _record_reply(self, line: PhoneLine, reply: AgentReply) -> SpokenReply:
-        line.last_reply, line.last_used_s = reply, self._clock.monotonic()
+        line.last_reply = reply
+        line.last_used_s = self._clock.monotonic()
         return SpokenReply(reply, line.turn)
 
     async def _sweep(self) -> None:

@@ -92,7 +92,8 @@ class TurnDrafts:
         """Add the words of a turn. Empty text means that nothing was said after all."""
         draft = self.start(speaker, key, at, now_s)
         draft.add_text(text, confidence)
-        draft.is_known, draft.since_s = True, now_s
+        draft.is_known = True
+        draft.since_s = now_s
 
     def pop_ready(self, now_s: float, *, everything: bool = False) -> list[TurnDraft]:
         """The turns that can be written now.
@@ -149,21 +150,24 @@ class TurnLog:
     def start_turn(
         self, speaker: Speaker, key: str, delay_ms: int | None = None
     ) -> None:
-        now, now_s = self._clock.now(), self._clock.monotonic()
+        now = self._clock.now()
+        now_s = self._clock.monotonic()
         draft = self._drafts.start(speaker, key, now, now_s)
         draft.delay_ms = draft.delay_ms if delay_ms is None else delay_ms
 
     def set_text(
         self, speaker: Speaker, key: str, text: str, confidence: float | None = None
     ) -> None:
-        now, now_s = self._clock.now(), self._clock.monotonic()
+        now = self._clock.now()
+        now_s = self._clock.monotonic()
         self._drafts.set_text(speaker, key, text, now, now_s, confidence)
         if not self._is_closing:
             self.flush_ready()
 
     def add_event(self, kind: str, data: Json | None = None) -> asyncio.Future[None]:
         """The future is done when the event is on disk, and cancelled if it is given up."""
-        at, fields = self._clock.now(), dict(data or {})
+        at = self._clock.now()
+        fields = dict(data or {})
         return self._enqueue(
             lambda: Event(
                 seq=self._recorder.next_event_seq, kind=kind, at=at, data=fields

@@ -127,7 +127,9 @@ class VoiceCall:
             await asyncio.gather(*tasks, conversing, return_exceptions=True)
 
     def _prepare(self) -> None:
-        parts, call, clock = self._parts, self._pending.call, self._clock
+        parts = self._parts
+        call = self._pending.call
+        clock = self._clock
         now_s = clock.monotonic()
         turn_log = self._turn_log = TurnLog(self._pending.recorder, clock)
         self._voice = AgentVoice(self._pump, turn_log, clock)
@@ -359,7 +361,8 @@ class VoiceCall:
             self._turn_log.flush_ready()
 
     async def _attach_late_words(self) -> None:
-        journal, recorder = self._parts.journal, self._pending.recorder
+        journal = self._parts.journal
+        recorder = self._pending.recorder
         until_s = self._clock.monotonic() + LATE_WORDS_TIMEOUT_S
         drafts = self._turn_log.pop_unwritten()
         while (

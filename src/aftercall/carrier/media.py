@@ -94,7 +94,8 @@ class MediaHosts:
     def check(self, url: str) -> MediaAddress:
         """Raises RecordingRefused for an address that is not the carrier's, or not public."""
         try:
-            origin, parts = split_origin(url), urlsplit(url)
+            origin = split_origin(url)
+            parts = urlsplit(url)
         except ValueError:
             raise RecordingRefused("the recording's address cannot be read") from None
         scheme, host, port = origin
@@ -135,7 +136,8 @@ class MediaHosts:
 def split_origin(url: str) -> tuple[str, str, int]:
     """Scheme, host and port. Raises ValueError."""
     parts = urlsplit(url)
-    scheme, host = parts.scheme.lower(), (parts.hostname or "").rstrip(".")
+    scheme = parts.scheme.lower()
+    host = (parts.hostname or "").rstrip(".")
     if scheme not in _DEFAULT_PORTS or not host:
         raise ValueError("no address of a page")
     return scheme, host, parts.port or _DEFAULT_PORTS[scheme]
@@ -143,7 +145,8 @@ def split_origin(url: str) -> tuple[str, str, int]:
 
 def pin_address(url: str, address: str, *, is_api: bool = False) -> MediaAddress:
     """The URL with the address that was checked: its name may lead elsewhere a moment later."""
-    (scheme, host, port), parts = split_origin(url), urlsplit(url)
+    (scheme, host, port) = split_origin(url)
+    parts = urlsplit(url)
     numeric = f"[{address}]" if ":" in address else address
     query = f"?{parts.query}" if parts.query else ""
     target = f"{scheme}://{numeric}:{port}{parts.path or '/'}{query}"

@@ -414,7 +414,8 @@ def _show_progress(
 
     from aftercall.cli.console import make_console
 
-    console, is_seen = make_console(stderr=True), sys.stderr.isatty()
+    console = make_console(stderr=True)
+    is_seen = sys.stderr.isatty()
     return track(labelled, name, console=console, transient=True, disable=not is_seen)
 
 

@@ -145,10 +145,12 @@ def token(
         if not port and written.exists():
             address = written.read_text()
         with cli.open_app() as app:
-            name, shown = "link", make_login_link(app, address)
+            name = "link"
+            shown = make_login_link(app, address)
     else:
         api_token = load_api_token(cli.config.settings)
-        name, shown = "token", api_token.get_secret_value()
+        name = "token"
+        shown = api_token.get_secret_value()
     print_outcome({name: shown}, shown, json)
 
 

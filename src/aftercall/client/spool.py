@@ -133,8 +133,10 @@ class SpoolFile:
         if len(lines) < 2:
             os.ftruncate(self._file, 0)
             return
-        counts, self.info = json.loads(lines[0]), json.loads(lines[1])
-        self.turns, self.events = counts["turns"], counts["events"]
+        counts = json.loads(lines[0])
+        self.info = json.loads(lines[1])
+        self.turns = counts["turns"]
+        self.events = counts["events"]
         self._body_start = COUNTS_BYTES + len(lines[1]) + 1
         self._has_lines = len(lines) > 2
         for line in lines[2:]:

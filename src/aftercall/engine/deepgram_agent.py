@@ -124,7 +124,8 @@ class DeepgramSession:
             case "AgentAudioDone":
                 if self._speech is not None:
                     yield AgentDone(self._speech)
-                self._speech, self._is_void = None, False
+                self._speech = None
+                self._is_void = False
             case "FunctionCallRequest":
                 yield from _read_calls(message)
             case "FunctionCallCancelled":
@@ -150,7 +151,8 @@ class DeepgramSession:
     def _current_speech(self) -> str:
         if self._speech is None:
             self._speeches += 1
-            self._speech, self._has_text = f"s{self._speeches}", False
+            self._speech = f"s{self._speeches}"
+            self._has_text = False
         return self._speech
 
     def _current_turn(self) -> str:

@@ -117,7 +117,8 @@ def _bland_time(turn: Json, start: datetime) -> datetime:
 
 
 ELEVENLABS_SIGNATURE_MAX_AGE_S = 1800
-_TIME, _DIGEST = re.compile(r"\d{1,12}"), re.compile(r"[0-9a-fA-F]{64}")
+_TIME = re.compile(r"\d{1,12}")
+_DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 
 
 _ELEVENLABS_CONTEXT = (
@@ -150,7 +151,8 @@ class ElevenLabs(Platform):
         """Takes the parts in any order, with unknown schemes among them, as ElevenLabs does."""
         pieces = headers.get("elevenlabs-signature", "").split(",")
         given = dict(piece.strip().partition("=")[::2] for piece in pieces)
-        at, signature = given.get("t", ""), given.get("v0", "")
+        at = given.get("t", "")
+        signature = given.get("v0", "")
         if not _TIME.fullmatch(at) or not _DIGEST.fullmatch(signature):
             return False
         if abs(now.timestamp() - int(at)) > ELEVENLABS_SIGNATURE_MAX_AGE_S:
@@ -182,7 +184,8 @@ class ElevenLabs(Platform):
         data = get_object(event, "data")
         if not self.is_ours(data):
             return None
-        metadata, analysis = get_object(data, "metadata"), get_object(data, "analysis")
+        metadata = get_object(data, "metadata")
+        analysis = get_object(data, "analysis")
         phone = get_object(metadata, "phone_call")
         start = parse_time(
             metadata.get("start_time_unix_secs"), "metadata.start_time_unix_secs"
@@ -265,7 +268,8 @@ class Retell(Platform):
 
     def read_tool_calls(self, event: Json, name: str) -> list[PlatformToolCall]:
         """A custom function; Retell gives a use no id, so the same words are the same use."""
-        tool, arguments = event.get("name"), event.get("args")
+        tool = event.get("name")
+        arguments = event.get("args")
         if not isinstance(tool, str) or not isinstance(arguments, dict):
             return []
         text = json.dumps(arguments, sort_keys=True)
@@ -414,7 +418,8 @@ class Vapi(Platform):
         message = get_object(event, "message")
         if message.get("type") != "end-of-call-report":
             return None
-        call, artifact = get_object(message, "call"), get_object(message, "artifact")
+        call = get_object(message, "call")
+        artifact = get_object(message, "artifact")
         start = parse_time(
             message.get("startedAt") or call.get("startedAt"), "message.startedAt"
         )

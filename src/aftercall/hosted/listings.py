@@ -170,7 +170,8 @@ class RetellListing(PlatformListing):
         return ListingPage(listed, following)
 
     def _read(self, call: Json, since: datetime) -> ListedCall:
-        started, ended = call.get("start_timestamp"), call.get("end_timestamp")
+        started = call.get("start_timestamp")
+        ended = call.get("end_timestamp")
         return ListedCall(
             sid_of(call, "call_id"),
             from_milliseconds(started, "start_timestamp") if started else since,
@@ -418,7 +419,8 @@ def make_listings(
     for name, (listing, platform) in platforms.items():
         if headers := make_key_headers(name, getattr(settings, name).api_key):
             found.append(listing(connect(name, headers), platform))
-    twilio, telnyx = settings.twilio, settings.telnyx
+    twilio = settings.twilio
+    telnyx = settings.telnyx
     if twilio.account_sid and twilio.auth_token:
         login = basic_auth(twilio.account_sid, twilio.auth_token.get_secret_value())
         client = connect("twilio", {"Authorization": login})

@@ -197,7 +197,8 @@ class PlatformReport:
 
     def _turns(self) -> Iterable[Json]:
         """In the reported order; times never run back nor past the end."""
-        last, end = self.started_at, max(self.ended_at, self.started_at)
+        last = self.started_at
+        end = max(self.ended_at, self.started_at)
         for said in self.turns:
             if not said.text.strip():
                 continue

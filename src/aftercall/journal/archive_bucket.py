@@ -51,7 +51,8 @@ from aftercall.journal.bucket import Bucket
 from aftercall.log import get_logger
 from aftercall.model.json_fields import Json
 
-FILES_FOLDER, CHAIN_FOLDER = "archive", "chain"
+FILES_FOLDER = "archive"
+CHAIN_FOLDER = "chain"
 BATCH_FILES = 200
 MAX_SEGMENT_LINES = 1_000
 PUBLISH_INTERVAL = timedelta(seconds=60)  # fewer, longer segments
@@ -155,7 +156,8 @@ class BucketChain:
         lines = self.read_lines()
         with self._database.read() as connection:
             published = _count_published(connection)
-        faults, behind = [], 1
+        faults = []
+        behind = 1
         tags = self._bucket.list_tags(CHAIN_FOLDER)
         firsts = [
             int(key[len(CHAIN_FOLDER) + 1 :].partition(".")[0]) for key in sorted(tags)
@@ -188,7 +190,8 @@ class BucketChain:
         before = {row.line: row._asdict() for row in ours}
         taken = set()
         for line in lines:
-            link, row = parse_link(line), self.make_row(line)
+            link = parse_link(line)
+            row = self.make_row(line)
             row["is_uploaded"] |= _key(link.name) in objects
             connection.execute(insert(chain), before.pop(line.decode(), row))
             taken.add((link.name, link.erased))

@@ -353,7 +353,8 @@ def sign_request(
     The request is written down in one fixed form and hashed. The key that signs it is made from
     the secret, the day, the region and the service, so that a stolen signature is of little use.
     """
-    day, stamp = f"{at:%Y%m%d}", f"{at:%Y%m%dT%H%M%SZ}"
+    day = f"{at:%Y%m%d}"
+    stamp = f"{at:%Y%m%dT%H%M%SZ}"
     headers = {
         "host": address.split("://")[1].rstrip("/"),
         "x-amz-content-sha256": EMPTY_HASH,

@@ -172,7 +172,8 @@ class Handovers:
 
     def find_last_leg(self, source: str, sid: str) -> tuple[CallRow, int] | None:
         """The newest call of a carrier's sid, and its number: later legs are `SID.2`, `SID.3`."""
-        row, number = self._store.find(source, sid), 1
+        row = self._store.find(source, sid)
+        number = 1
         if row is None:
             return None
         while later := self._store.find(source, f"{sid}.{number + 1}"):

@@ -39,9 +39,11 @@ from aftercall.log import get_logger
 from aftercall.model.calls import LiveCall
 
 T = TypeVar("T")
-CALL, END = "call", "end"
+CALL = "call"
+END = "end"
 """Kinds of lines besides turns and events: who is calling, and how the call ended."""
-GONE, RETRY = "gone", "retry"
+GONE = "gone"
+RETRY = "retry"
 """Kinds of entries that are no lines: delete the file; write what waits in memory."""
 FILE_SUFFIX = ".jsonl"
 MAX_WAITING_BYTES = 4 * 1024 * 1024  # about twenty thousand turns
@@ -276,7 +278,8 @@ class DatabaseOutage:
                 error=error.code,
                 reason=str(error),
             )
-        self.is_active, self.reason = True, error
+        self.is_active = True
+        self.reason = error
         if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._wait_for_database())
 

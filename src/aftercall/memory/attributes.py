@@ -230,7 +230,8 @@ class AttributeReader:
         return self._make(phrase.subject, _name_attribute(phrase.head), rest)
 
     def _read_action(self, phrase: NounPhrase, rest: Sequence[str]) -> Statement | None:
-        attribute, after = _ACTIONS[rest[0]], list(rest[1:])
+        attribute = _ACTIONS[rest[0]]
+        after = list(rest[1:])
         while after and after[0] in _AFTER_VERB:
             after = after[1:]
         if not after:
@@ -301,14 +302,17 @@ class AttributeReader:
         )
         if is_name and (first in _NO_NAMES or first[0].isdecimal()):
             return None
-        begin, owner, phrase = at + (not is_name), None, list[str]()
+        begin = at + (not is_name)
+        owner = None
+        phrase = list[str]()
         for place in range(begin, min(len(words), begin + MAX_PHRASE_WORDS)):
             word = words[place]
             if phrase and word in _PHRASE_ENDS:
                 return self._finish_phrase(phrase, owner, place, is_name=is_name)
             if word.endswith("'s"):
                 owner = name_subject([*phrase, word[:-2]], owner, is_name=is_name)
-                phrase, is_name = [], False
+                phrase = []
+                is_name = False
             elif word in _SMALL and word not in (_JOINS if phrase else _WHICH):
                 return None
             else:
@@ -467,7 +471,8 @@ class AttributeReader:
 
 def _name_first(apposed: re.Match[str]) -> str:
     """ "Ann, my sister, lives …" is "my sister Ann lives …"."""
-    name, role = apposed[1], apposed[2]
+    name = apposed[1]
+    role = apposed[2]
     is_name = name not in _NO_NAMES | _OPENINGS | _VERBS and find_role(role)
     return f"my {role} {name} " if is_name else apposed[0]
 

@@ -139,7 +139,8 @@ class FigureStore:
         return found
 
     def _lasted_s(self) -> ColumnElement[Any]:
-        begin, end = calls.c.started_at, calls.c.ended_at
+        begin = calls.c.started_at
+        end = calls.c.ended_at
         if self._database.dialect == "postgresql":
             return extract("epoch", end) - extract("epoch", begin)
         return (func.julianday(end) - func.julianday(begin)) * 86_400
@@ -182,7 +183,8 @@ class FigureStore:
         every = sum(by_bin.values(), Counter())
         total = "no answers timed yet"
         if every:
-            half, most = _percentile_ms(every, 50) or 0, _percentile_ms(every, 95) or 0
+            half = _percentile_ms(every, 50) or 0
+            most = _percentile_ms(every, 95) or 0
             total = (
                 f"{format_duration(half / 1_000)} · p95 {format_duration(most / 1_000)}"
             )

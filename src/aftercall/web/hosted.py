@@ -130,7 +130,8 @@ class HostedWebhook:
 
     def _read(self, headers: Headers, raw: bytes) -> tuple[Json, Call | None]:
         """The event, once its signature is proven, and the call that it reports."""
-        platform, app = self.platform, self._app
+        platform = self.platform
+        app = self._app
         if not platform.has_key:
             raise HTTPException(
                 503, f"{platform.name} is not set up here: set {platform.setting}"
@@ -156,7 +157,8 @@ class HostedWebhook:
         One of a call that goes on here is not refused: it ends the call. A database that hangs
         is not waited for: the report gets 503.
         """
-        load, watch = self._app.load, self._app.journal.outage.watch
+        load = self._app.load
+        watch = self._app.journal.outage.watch
         live = self._app.phone.remote_calls.find_live(report.source, report.sid)
         try:
             with nullcontext() if live else load.ingesting():

@@ -308,7 +308,8 @@ def _read_head(scope: Scope) -> _Head:
     """Reads the raw headers once. No route takes files, and no database stores a NUL."""
     if b"%00" in scope.get("raw_path", b"") or b"%00" in scope["query_string"]:
         raise HTTPException(422, "the address holds a NUL character")
-    has_body, length = False, 0
+    has_body = False
+    length = 0
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit():
             length = int(value)

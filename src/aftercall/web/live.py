@@ -215,7 +215,8 @@ class LiveApi:
 
     def _read_ring(self, source: str, webhook: CarrierWebhook) -> RingNotice:
         """The ring that the carrier signed. One signed too long ago attests nothing."""
-        settings, body = self._app.settings, webhook.body.encode()
+        settings = self._app.settings
+        body = webhook.body.encode()
         place = urlsplit(webhook.url)
         target = f"{place.path}?{place.query}" if place.query else place.path
         signature: Signature
@@ -482,7 +483,8 @@ def _read(form: type[M], fields: Json) -> M:
 
 def _describe_error(error: Exception) -> Json:
     if isinstance(error, HTTPException):
-        code, message = f"http.{error.status_code}", str(error.detail)
+        code = f"http.{error.status_code}"
+        message = str(error.detail)
         return {"code": code, "message": message, "retryable": False}
     known = (
         to_refused_input(error)

@@ -136,7 +136,8 @@ class LiveFeed:
         live = frozenset(await asyncio.to_thread(self._store.list_live_ids))
         audible = frozenset(filter(self._is_audible, live))
         if (live, audible) != (self._live, self._audible):
-            self._live, self._audible = live, audible
+            self._live = live
+            self._audible = audible
             self.publish(LiveCallsChanged(live, next(self._versions)))
         for entry in fresh:
             self._note(entry)
@@ -146,7 +147,8 @@ class LiveFeed:
     async def _poll_lists(self) -> None:
         lists = await asyncio.to_thread(self._store.read_list_state)
         if lists != self._lists:
-            self._lists, self._lists_version = lists, next(self._versions)
+            self._lists = lists
+            self._lists_version = next(self._versions)
             self.publish(ListsChanged(self._lists_version))
 
     def _note(self, entry: NumberedEntry) -> None:

@@ -407,8 +407,11 @@ class PageStore:
         """Reads each call of the span once; the follow-ups are those asked for in it."""
         columns = calls.c.started_at, calls.c.ended_at, calls.c.source
         query = select(*columns, calls.c.end_reason, calls.c.caller)
-        days, sources, reasons = Counter[str](), Counter[str](), Counter[str]()
-        callers, seconds = set(), 0.0
+        days = Counter[str]()
+        sources = Counter[str]()
+        reasons = Counter[str]()
+        callers = set()
+        seconds = 0.0
         made = select(followups.c.state, func.count().label("count")).group_by(
             followups.c.state
         )

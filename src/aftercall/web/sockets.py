@@ -167,7 +167,8 @@ def _parse(raw: str) -> Json:
         raise RefusedInput("message", "is not valid JSON") from None
     if not isinstance(message, dict) or message.get("type") not in ("say", "hang_up"):
         raise RefusedInput("message.type", "is not say or hang_up")
-    text, confidence = message.get("text", ""), message.get("confidence")
+    text = message.get("text", "")
+    confidence = message.get("confidence")
     if not isinstance(text, str) or len(text) > MAX_TURN_CHARS:
         raise RefusedInput(
             "message.text", f"is not text of at most {MAX_TURN_CHARS:,} characters"

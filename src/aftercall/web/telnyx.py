@@ -70,7 +70,8 @@ MAX_REMEMBERED_WEBHOOKS = 20_000
 SILENCE_TIMEOUT_S = 8.0
 SPOKEN_WORDS_PER_S = 2.0
 # Keys of the state that Telnyx sends back with each event of a call.
-STREAM_KEY, THEN_KEY = "stream", "then"
+STREAM_KEY = "stream"
+THEN_KEY = "then"
 HANG_UP = "hang_up"
 BUSY_KEY = "busy"
 T = TypeVar("T")
@@ -175,7 +176,8 @@ class TelnyxCalls:
             busy = self._control.answer(sid, cause=ring.key, state={BUSY_KEY: "1"})
             return [Command(sid, busy)]
         _remember(self._rings, sid, ring)
-        state, stream_url = {CALL_STATE_KEY: sid}, None
+        state = {CALL_STATE_KEY: sid}
+        stream_url = None
         if ring.is_number_refused:
             state |= {NUMBER_STATE_KEY: REFUSED}
         if token := await self._register_stream(ring):
@@ -256,7 +258,8 @@ class TelnyxCalls:
 
     async def _end(self, notice: CallProgress) -> None:
         """Ends the call; one that was never answered is stored as missed."""
-        sid, reason = notice.sid, notice.state.end_reason
+        sid = notice.sid
+        reason = notice.state.end_reason
         _remember(self._ended_sids, sid, None)
         self._silence.stop(sid)
         is_known = self._switchboard.current_turn(sid) is not None
@@ -278,7 +281,8 @@ class TelnyxCalls:
         return Command(sid, self._control.hang_up(sid, cause=cause), is_vital=False)
 
     def _speak(self, sid: str, answer: SpokenReply, cause: str) -> Command:
-        text, is_last = answer.reply.text, answer.reply.ends_call
+        text = answer.reply.text
+        is_last = answer.reply.ends_call
         state = {CALL_STATE_KEY: sid} | ({THEN_KEY: HANG_UP} if is_last else {})
         self._silence.start(
             sid, answer.turn, _estimate_speaking_s(text), is_last=is_last

@@ -32,7 +32,8 @@ from aftercall.web.carrier import (
 )
 from aftercall.web.routes import add_section
 
-VOICE, RECORDING = "/twilio/voice", "/twilio/recording"
+VOICE = "/twilio/voice"
+RECORDING = "/twilio/recording"
 STREAM_ENDED = "/twilio/stream-ended"
 CUT_OFF = (
     "Sorry, the connection to me was lost. Please call again, "

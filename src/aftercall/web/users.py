@@ -44,7 +44,8 @@ ROLES: dict[Role, str] = {
     "admin": "also exports and erases callers, changes settings, invites people",
 }
 """Each may do what those before it may."""
-OWNER, API = "the owner", "the API"
+OWNER = "the owner"
+API = "the API"
 MAX_NAME_CHARS = 60
 MIN_PASSWORD_CHARS = 10
 

@@ -226,7 +226,8 @@ class LimitedHttp(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._is_idle, self._first_bytes = True, 0
+        self._is_idle = True
+        self._first_bytes = 0
         if self.cycle is not None and self.cycle.response_complete:
             self._limit.start_wait(self, HEAD_TIMEOUT_S)  # refused before it was read
         else:

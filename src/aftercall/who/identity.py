@@ -81,7 +81,8 @@ class CallerIdentity:
 
     def resolve(self, noticed: NoticedCaller) -> LearnedCaller | None:
         """Raises an AftercallError if the caller cannot be resolved; then call `clear_party`."""
-        before, events = self.party, []
+        before = self.party
+        events = []
         is_right = None
         if noticed.passcode_attempt:
             tries = self._reception.register.tries
@@ -105,7 +106,8 @@ class CallerIdentity:
         Returns whether the briefing of the number is not the caller's. Passcodes are not tried
         again.
         """
-        before, self._has_passcode = self.party, has_passcode
+        before = self.party
+        self._has_passcode = has_passcode
         noticed = [self.process_turn(turn.speaker, turn.text) for turn in turns]
         self._given += [one.introduction for one in noticed if one and one.introduction]
         if self._given or has_passcode:

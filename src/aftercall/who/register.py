@@ -32,7 +32,9 @@ from aftercall.who.trust import (
 from aftercall.workspace import files, user_md
 from aftercall.workspace.paths import Workspace
 
-RIGHT, WRONG, NAMED = "passcode.right", "passcode.wrong", "caller.named"
+RIGHT = "passcode.right"
+WRONG = "passcode.wrong"
+NAMED = "caller.named"
 OWNER = "owner"  # the number's owner, in the name of a party of two
 
 
@@ -237,7 +239,8 @@ def make_person_id(stated: str) -> str:
 
 
 def _is_same_name(one: str, other: str) -> bool:
-    a, b = _sound_key(one), _sound_key(other)
+    a = _sound_key(one)
+    b = _sound_key(other)
     forms = _read_forms()
     return a == b or bool(forms.get(a, frozenset({a})) & forms.get(b, frozenset({b})))
 

@@ -78,11 +78,6 @@ def ask(state: RequestState, act: Act) -> RequestState:
     known = _find_meant(state, act)
     if known < 0:
         return _ask_anew(state, act)
-    item = state.items[known]
-    if is_other_amount(act.matter.text, item.title):
-        matter = act.matter
-        right = item._replace(title=title_of(matter), words=matter.cited, asked=act.seq)
-        state = put(state, known, right)
     return restate(state._replace(current=known), act)
 
 
@@ -371,18 +366,15 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
         return ToldRequest(item, item.words)
     refused = state.refused_beside(item)
 
-    def is_wanted(plain: Plain) -> bool:
-        is_refused = MASK in plain.text or bool(stems(plain.text) & refused)
-        return not is_refused and not names_other_day(plain, item.due, state.today)
-
     near = list(RequestClauses(talk, index).weigh())
     counts = LastCounts((one.act.seq, one.plain) for one in near if _counts(one))
-    told = [
-        each
-        for each in near
-        if each.is_ask
-        or (is_wanted(each.plain) and not counts.is_outdated(each.act.seq, each.plain))
-    ]
+
+    def is_wanted(plain: Plain, seq: int = 0) -> bool:
+        is_refused = MASK in plain.text or bool(stems(plain.text) & refused)
+        is_old = names_other_day(plain, item.due, state.today)
+        return not (is_refused or is_old or counts.is_outdated(seq, plain))
+
+    told = [each for each in near if each.is_ask or is_wanted(each.plain, each.act.seq)]
     head = item.title.partition(": ")[0]
     asked = [each.said for each in told if each.is_ask and item.is_fault]
     head = drop_other_days(asked[0] if asked else head, item.due, state.today)
@@ -397,10 +389,8 @@ def _tell(talk: RequestTalk, index: int) -> ToldRequest:
     )
     details = [normalise(said) for said in item.details]
     care = [plain for plain in details if _CARE.search(plain.text)]
-    care = [plain for plain in care if not counts.is_outdated(0, plain)]
     care_said = [plain.source for plain in care if is_wanted(plain)]
-    right = [one.act.seq for one in near if one.act.kind == "correct" and _counts(one)]
-    title = counts.update(max(seq, *right, 0), named.item.title)
+    title = counts.update(seq, named.item.title)
     chosen = _choose_details(care_said, told, title.lower())
     return named._replace(item=named.item._replace(title=title, details=chosen))
 
@@ -506,7 +496,5 @@ def _says_more(each: WeighedClause) -> bool:
 
 def _are_beside(one: WeighedClause, two: WeighedClause) -> bool:
     """Whether two clauses are of one sentence."""
-    first = one.act.clause
-    second = two.act.clause
-    is_same_turn = first.seq == second.seq
-    return is_same_turn and first.sentence == second.sentence
+    first, second = one.act.clause, two.act.clause
+    return (first.seq, first.sentence) == (second.seq, second.sentence)

@@ -420,6 +420,7 @@ _UNITS = stems(
     "minutes hours days nights weeks months years pounds dollars euros quid percent miles thirty"
 )
 _PEOPLE = stems("people adults guests persons seats")
+_ANOTHER = re.compile(r"\bmake (?:it|that) \d+$")
 _FOR = re.compile(r"\b(?:table|booking|reservation|party) (?:for|of) \d+$")
 
 
@@ -440,11 +441,16 @@ def count_things(plain: Plain) -> dict[str, Word]:
 
 
 class LastCounts:
-    """How many of each thing were wanted last: "actually, make that eight people"."""
+    """How many of each thing were wanted last: "actually, make that eight people".
+
+    "Make that twelve" is put right in the title itself: what was counted before says no more.
+    """
 
     def __init__(self, told: Iterable[tuple[int, Plain]]) -> None:
         self._last: dict[str, tuple[int, str, str]] = {}
         for seq, plain in told:
+            if _ANOTHER.search(plain.text):
+                self._last.clear()
             for thing, word in count_things(plain).items():
                 number = plain.source[word.start : word.end]
                 self._last[thing] = (seq, word.norm, number)

@@ -101,7 +101,8 @@ class PinBoard:
         quiet = store.QUIET_PERIOD
         if stale_days := self.settings.memory.pin_stale_days:
             quiet = min(quiet, timedelta(days=stale_days))
-        changed, after = 0, ("", "")
+        changed = 0
+        after = ("", "")
         while True:
             with self.database.read() as connection:
                 keys = store.list_quiet_memories(
@@ -241,7 +242,8 @@ class PinBoard:
             name_topic,
         )
 
-        memory, now = self.settings.memory, self.clock.now()
+        memory = self.settings.memory
+        now = self.clock.now()
         spoken = store.list_spoken_topics(connection, key)
         known = store.list_pins(connection, key)
         if not known and len(spoken) < memory.pin_after:

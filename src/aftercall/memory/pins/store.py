@@ -321,11 +321,13 @@ def _make_status(
 
 def _find_best_words(call: SpokenTopic, pin: Pin) -> str:
     """The sentence with most terms of the pin; the last one of several."""
-    best, words = 1, ""
+    best = 1
+    words = ""
     for sentence in call.said:
         count = _count_terms(sentence.terms, pin)
         if count >= best:
-            best, words = count, sentence.text
+            best = count
+            words = sentence.text
     return words
 
 
