@@ -405,6 +405,36 @@ def test_a_number_is_put_right_in_the_request(change: str) -> None:
     assert _titles(script) == ["Order twelve boxes of paper"]
 
 
+def test_the_last_number_of_people_is_the_one_that_is_told() -> None:
+    script = (
+        "A: Hi. | C: I'd like a table for tomorrow night, six people. | A: Tomorrow at seven? | "
+        "C: Yes. Oh, and actually it is seven people, my sister is coming. | A: Seven, noted."
+    )
+    (request,) = _read(script).requests
+    told = f"{request.title}. {request.details}"
+    assert "seven people" in told
+    assert "six people" not in told
+
+
+def test_an_hour_that_the_agent_offers_is_no_number_of_things() -> None:
+    script = (
+        "A: Hello. | C: I'm after a set of four tyres for the van. | "
+        "A: Thursday then, at eight or at one? | C: Eight. | A: Four tyres, Thursday at eight."
+    )
+    (request,) = _read(script).requests
+    assert "eight tyres" not in f"{request.title}. {request.details}".lower()
+
+
+def test_a_limit_is_the_next_such_day_though_a_later_one_was_agreed_on() -> None:
+    script = (
+        "A: Hello. | C: Could you book my watch in for a battery on Wednesday the eleventh? | "
+        "A: Wednesday the eleventh, that's booked. | C: And could Anton ring me about the strap? | "
+        "A: I'll have Anton ring you by Wednesday. | C: Thank you, bye."
+    )
+    days = [str(request.due) for request in _read(script).requests]
+    assert days == ["2026-03-11", "2026-03-04"]
+
+
 def test_what_was_called_off_is_titled_as_it_was_asked_for() -> None:
     reading = _read(
         "A: Hi. | C: Please book a table for Saturday. And a high chair. No wait, scrub the high "

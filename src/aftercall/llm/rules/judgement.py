@@ -48,7 +48,7 @@ from aftercall.model.reading import RequestKind
 
 REQUESTED = 0.6  # how likely it must be one; told as a confidence of ACTED_ON
 PART = 0.2  # how likely it must be a part of the request before it
-DOUBTED = 0.5  # below, "could you …" is none: it was called off, or is part of another
+DOUBTED = 0.4  # below, "could you …" is none: it was called off, or is part of another
 PLAIN = 0.85  # how sure a pattern must be to need no model
 MAX_FEATURED_WORDS = 40
 CALLED_OFF = (

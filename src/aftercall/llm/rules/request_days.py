@@ -27,7 +27,7 @@ from aftercall.llm.rules.state import (
 from aftercall.model.calls import Speaker
 
 NO = "no"
-LIKELY = 0.4  # how likely a day must be the request's
+LIKELY = 0.35  # how likely a day must be the request's
 LIKELY_TOLD = 0.6  # … where the request is to tell or to note something
 TOLD_KINDS = ("note", "message")
 MAX_LAST_WORDS = 3  # of a last word that names a day: "by Thursday"
