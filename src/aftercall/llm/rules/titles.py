@@ -75,7 +75,7 @@ def title_of(matter: Plain) -> str:
 
 _DIGIT = re.compile(r"\d")
 _BEFORE_DAY = frozenset(("on", "for", "by", "before", "from", "at", "until"))
-_YOU = re.compile(r"\b(you|your|yours|yourself)\b", re.I)
+_YOU = re.compile(r"\b(you|your|yours|yourself)\b(?!['’])", re.I)
 _ME = {"you": "me", "your": "my", "yours": "mine", "yourself": "myself"}
 
 
