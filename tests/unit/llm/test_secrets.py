@@ -26,7 +26,7 @@ def _open_text(reading: Reading) -> str:
         ("The password is purple walrus nine.", "purple walrus nine"),
         ("The card number is 4111 1111 1111 1111.", "4111"),
         ("My member number is 778 201.", "778"),
-        ("My PPS number is 7 4 1 1 9 0 2 K.", "7 4 1 1"),
+        ("My PPS number is 7 4 1 1 9 0 2 K.", "7 4 1 1 9 0 2 k"),
         ("The safe code is nine one one seven.", "nine one one seven"),
         ("I was diagnosed with lupus last year.", "lupus"),
         ("I'm selling the company in May, don't tell anyone.", "selling the company"),
