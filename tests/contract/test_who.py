@@ -236,7 +236,7 @@ async def test_the_passcode_opens_the_owners_memory_and_keeps_the_call_in_it(
     said = (
         "My passcode is blue harbour.",
         "What did we talk about last time?",
-        "I always have figs for lunch.",
+        "I eat figs for lunch every day.",
         "Thank you.",
     )
     heard = await ring(guarded, *said, caller=None)

@@ -444,8 +444,10 @@ def correct(state: RequestState, act: Act) -> RequestState:
     days = state.days_of(act.clause.plain)
     if days and not item.delivers_words:
         item = touch(item, act.seq)._replace(due=days[-1])
-    elif not _is_offered_number(state, act):
-        item = touch(change_number(item, act.matter) or item, act.seq)
+    elif not _is_offered_number(state, act) and (
+        changed := change_number(item, act.matter)
+    ):
+        item = touch(changed, act.seq)
     return put(state, state.current, item)._replace(offer=None, proposed=None)
 
 

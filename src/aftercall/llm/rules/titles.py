@@ -320,15 +320,17 @@ _BEFORE_AGREED = re.compile(
 
 
 def title_of_agreement(plain: Plain) -> str:
-    """What the agent says back, as a title.
+    """What the agent says back, as a title; "" for a sentence of its own.
 
-    "So that's a cleaning on Thursday with Priya" is "A cleaning on Thursday with Priya".
+    "So that's a cleaning on Thursday with Priya" is "A cleaning on Thursday with Priya"; "there's a
+    large print copy" is nothing to do.
     """
     match = _BEFORE_AGREED.match(plain.text)
     rest = plain.after(match.end()) if match else plain
     said = to_caller(rest.said.replace(MASK, "")).strip(" ,;:.-?!")
     is_whole = len(said) <= MAX_TITLE_CHARS and len(told_in(rest.text)) >= MIN_TOLD
-    return said[:1].upper() + said[1:] if is_whole else ""
+    is_thing = not _SUBJECT.match(rest.text)
+    return said[:1].upper() + said[1:] if is_whole and is_thing else ""
 
 
 def is_deed(title: str) -> bool:
