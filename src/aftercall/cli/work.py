@@ -79,7 +79,8 @@ def list_followups(
             rows = store.list_to_do(now, limit=limit, caller=number)
         else:
             rows = stores.followups.page(limit=limit, standings=wanted, caller=number)
-        waiting = [] if json or state else _list_waiting(stores, number)
+        is_whole = not json and state in ("", TO_DO)
+        waiting = _list_waiting(stores, number) if is_whole else []
     if json:
         print_json([followup_json(row) for row in rows])
         return

@@ -112,8 +112,9 @@ def _weigh(talk: RequestTalk, item: Item, sure: float) -> float:
     is_taken = not told or is_said_back or item.plainness >= ASKED_APART
     is_plain = item.plainness >= PLAIN and (is_taken or sure >= DOUBTED)
     is_plain = is_plain or (item.confidence >= PLAIN and not told)
-    end = find_end(talk, item)
-    if is_plain and (end is None or end.ends < CALLED_OFF):
+    end = find_end(talk, item) if is_plain else None
+    is_ended = end is not None and end.ends >= CALLED_OFF
+    if is_plain and not is_ended:
         sure = max(sure, REQUESTED)
     if sure < REQUESTED:
         return sure * ACTED_ON / REQUESTED
